@@ -1,0 +1,1 @@
+//! Empty on purpose: the crate exists for the build of its dependency.
