@@ -1,0 +1,84 @@
+package model
+
+// SOMEIPService is the SOME/IP deployment of an interface.
+type SOMEIPService struct {
+	ServiceID uint16
+	Instances []SOMEIPInstance
+	Errors    []SOMEIPError
+	// LittleEndian payloads; LengthsInPayloadOrder lets length fields follow.
+	LittleEndian          bool
+	LengthsInPayloadOrder bool
+	StandardCodesOnly     bool
+}
+
+// SOMEIPInstance binds an instance name to an instance id.
+type SOMEIPInstance struct {
+	Name string
+	ID   uint16
+}
+
+// SOMEIPError names an application error, a return code from 0x20 to 0x5E.
+type SOMEIPError struct {
+	Name string
+	Code uint8
+}
+
+// InstanceName returns the name of an instance id. An id without a name is
+// called by its number, such as "0x0007".
+func (s *SOMEIPService) InstanceName(id uint16) string {
+	for _, in := range s.Instances {
+		if in.ID == id {
+			return in.Name
+		}
+	}
+	return instanceNumberName(id)
+}
+
+// InstanceID returns the id of a named instance.
+func (s *SOMEIPService) InstanceID(name string) (uint16, bool) {
+	for _, in := range s.Instances {
+		if in.Name == name {
+			return in.ID, true
+		}
+	}
+	return parseInstanceNumberName(name)
+}
+
+// SOMEIPElement is the SOME/IP deployment of a method or event.
+type SOMEIPElement struct {
+	ID          uint16 // method or event id
+	Reliable    bool   // TCP; else UDP
+	Eventgroups []uint16
+}
+
+// SOMEIPType is the SOME/IP deployment of a type in one place. Zero values are
+// what the reader leaves where a kind has no such attribute; readers fill in
+// defaults, translators need none.
+type SOMEIPType struct {
+	Width        uint8  // bytes of an integer or enum
+	LengthWidth  uint8  // bytes of the length field of an array, string, bytes, struct, union or map: 0, 1, 2, 4
+	Count        uint32 // elements of a fixed array; 0 for a dynamic one
+	Max          uint32 // largest number of elements, or bytes of a string; 0 for no limit
+	FixedLength  uint32 // bytes of a fixed string; 0 for a dynamic one
+	Encoding     StringEncoding
+	BOM          bool
+	Terminator   bool
+	LittleEndian bool
+	// DataID is the TLV data id of an optional member, -1 for none.
+	DataID int32
+}
+
+// StringEncoding is how SOME/IP carries a string.
+type StringEncoding uint8
+
+// The string encodings.
+const (
+	UTF8 StringEncoding = iota
+	UTF16BE
+	UTF16LE
+)
+
+// SOMEIPStruct is the SOME/IP deployment of a struct type.
+type SOMEIPStruct struct {
+	LengthWidth uint8
+}
