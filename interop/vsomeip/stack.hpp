@@ -1,0 +1,72 @@
+// A vsomeip application with a configuration of its own, made from the environment in which
+// a vehicle starts its programs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <vsomeip/vsomeip.hpp>
+
+namespace peer {
+
+// Flags are the arguments --name value; where one is not given, the environment variable
+// that belongs to it counts, then the default.
+class Flags {
+public:
+    Flags(int argc, char **argv);
+    std::string text(const std::string &name, const char *variable, const std::string &otherwise) const;
+    long number(const std::string &name, long otherwise) const;
+
+private:
+    std::map<std::string, std::string> given_;
+};
+
+// Offered is a service instance that the program offers; port 0 means none.
+struct Offered {
+    uint16_t service, instance;
+    uint16_t udp, tcp;
+};
+
+// Stack is one vsomeip application on one host of one network.
+//
+// Flags (and environment): --unicast (CARISMA_ADDRESS), --sd-multicast (CARISMA_SD_GROUP),
+// --sd-port (CARISMA_SD_PORT), --log, level of vsomeip's own log, written to stderr.
+// SIGTERM and SIGINT end it: start it before any other thread.
+class Stack {
+public:
+    // The configuration is written here, so this comes before anything else of vsomeip.
+    Stack(const std::string &name, const Flags &flags, std::vector<Offered> offered = {});
+
+    ~Stack() { stop(); }
+    Stack(const Stack &) = delete;
+    Stack &operator=(const Stack &) = delete;
+
+    vsomeip::application &app() { return *app_; }
+    // start runs the application in threads of its own.
+    void start();
+    // wait returns when a signal asked for the end.
+    static void wait();
+    // stop withdraws what is offered, so that peers see StopOffer, and ends the application;
+    // no handler runs once it has returned.
+    void stop();
+
+private:
+    std::vector<Offered> offered_;
+    std::shared_ptr<vsomeip::application> app_;
+    std::thread running_;
+};
+
+// payload_of makes a payload of bytes.
+std::shared_ptr<vsomeip::payload> payload_of(const std::vector<uint8_t> &bytes);
+
+// respond answers a request with a payload.
+void respond(vsomeip::application &app, const std::shared_ptr<vsomeip::message> &request,
+             const std::vector<uint8_t> &bytes);
+// fail answers a request with an error, which has no payload.
+void fail(vsomeip::application &app, const std::shared_ptr<vsomeip::message> &request, uint8_t code);
+
+} // namespace peer
