@@ -18,7 +18,7 @@ int main(int argc, char **argv) try {
     const auto burst = static_cast<uint32_t>(flags.number("burst", 30000));
     constexpr uint16_t kBurst = 0x0002, kEvent = 0x8001;
 
-    peer::Stack stack("bench-service", flags, {{service, instance, port, port}});
+    peer::Stack stack("bench-service", flags, {{service, instance, major, 0, port, port}});
     vsomeip::application &app = stack.app();
     app.offer_event(service, instance, kEvent, {1}, vsomeip::event_type_e::ET_EVENT,
                     std::chrono::milliseconds::zero(), false, true, nullptr,

@@ -250,7 +250,8 @@ int main(int argc, char **argv) try {
     const auto left_port = static_cast<uint16_t>(flags.number("left-port", 30501));
     const auto right_port = static_cast<uint16_t>(flags.number("right-port", 30502));
     peer::Stack stack("climate-ecu", flags,
-                      {{kService, 1, left_port, left_port}, {kService, 2, right_port, right_port}});
+                      {{kService, 1, kMajor, kMinor, left_port, left_port},
+                       {kService, 2, kMajor, kMinor, right_port, right_port}});
 
     Zone left(stack.app(), 1, "left", 19.5F, 21.25F);
     Zone right(stack.app(), 2, "right", 18.5F, 21.25F);

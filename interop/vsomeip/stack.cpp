@@ -9,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -53,6 +54,15 @@ std::string hex(unsigned value) {
     return s.str();
 }
 
+// client_id makes a client id of the last byte of the address: it must be unique among all
+// that talk to one server, which routes its answers by it (and one that is its own, to itself).
+unsigned client_id(const std::string &address) {
+    in_addr parsed;
+    if (inet_pton(AF_INET, address.c_str(), &parsed) != 1)
+        throw std::runtime_error("no IPv4 address: " + address);
+    return 0x0100U | (ntohl(parsed.s_addr) & 0xFF);
+}
+
 std::string configuration(const std::string &name, const std::string &network, const Flags &flags,
                           const std::vector<Offered> &offered) {
     const std::string unicast = flags.text("unicast", "CARISMA_ADDRESS", "");
@@ -64,7 +74,7 @@ std::string configuration(const std::string &name, const std::string &network, c
       << "  \"network\": \"" << network << "\",\n"
       << "  \"logging\": {\"level\": \"" << flags.text("log", "CARISMA_VSOMEIP_LOG", "warning")
       << "\", \"console\": \"true\", \"file\": {\"enable\": \"false\"}, \"dlt\": \"false\"},\n"
-      << "  \"applications\": [{\"name\": \"" << name << "\", \"id\": \"0x0101\"}],\n"
+      << "  \"applications\": [{\"name\": \"" << name << "\", \"id\": " << hex(client_id(unicast)) << "}],\n"
       << "  \"routing\": \"" << name << "\",\n"
       << "  \"services\": [";
     const char *comma = "";
@@ -158,7 +168,7 @@ void Stack::stop() {
     if (!running_.joinable())
         return;
     for (const auto &o : offered_)
-        app_->stop_offer_service(o.service, o.instance);
+        app_->stop_offer_service(o.service, o.instance, o.major, o.minor);
     // The StopOffer leaves from a thread of vsomeip, and nothing tells when it has.
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     app_->stop();

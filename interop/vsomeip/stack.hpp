@@ -28,6 +28,8 @@ private:
 // Offered is a service instance that the program offers; port 0 means none.
 struct Offered {
     uint16_t service, instance;
+    uint8_t major;
+    uint32_t minor;
     uint16_t udp, tcp;
 };
 
