@@ -63,6 +63,16 @@ unsigned client_id(const std::string &address) {
     return 0x0100U | (ntohl(parsed.s_addr) & 0xFF);
 }
 
+std::string netmask(const std::string &prefix_len) {
+    const int length = std::stoi(prefix_len);
+    if (length < 1 || length > 32)
+        throw std::runtime_error("no prefix length: " + prefix_len);
+    in_addr mask;
+    mask.s_addr = htonl(~uint32_t{0} << (32 - length));
+    char text[INET_ADDRSTRLEN];
+    return inet_ntop(AF_INET, &mask, text, sizeof text);
+}
+
 std::string configuration(const std::string &name, const std::string &network, const Flags &flags,
                           const std::vector<Offered> &offered) {
     const std::string unicast = flags.text("unicast", "CARISMA_ADDRESS", "");
@@ -71,6 +81,7 @@ std::string configuration(const std::string &name, const std::string &network, c
     std::ostringstream s;
     s << "{\n"
       << "  \"unicast\": \"" << unicast << "\",\n"
+      << "  \"netmask\": \"" << netmask(flags.text("prefix-len", "CARISMA_PREFIX_LEN", "24")) << "\",\n"
       << "  \"network\": \"" << network << "\",\n"
       << "  \"logging\": {\"level\": \"" << flags.text("log", "CARISMA_VSOMEIP_LOG", "warning")
       << "\", \"console\": \"true\", \"file\": {\"enable\": \"false\"}, \"dlt\": \"false\"},\n"
@@ -135,9 +146,11 @@ long Flags::number(const std::string &name, long otherwise) const {
 
 Stack::Stack(const std::string &name, const Flags &flags, std::vector<Offered> offered)
     : offered_(std::move(offered)) {
-    // Blocked here, the signals stay blocked in every thread that follows, and wait takes them.
-    const sigset_t set = end_signals();
-    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    if (!offered_.empty()) {
+        // Blocked here, the signals stay blocked in every thread that follows; wait takes them.
+        const sigset_t set = end_signals();
+        pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    }
 
     const std::string dir = directory();
     const std::string file = dir + "/vsomeip.json";

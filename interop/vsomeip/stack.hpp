@@ -35,9 +35,11 @@ struct Offered {
 
 // Stack is one vsomeip application on one host of one network.
 //
-// Flags (and environment): --unicast (CARISMA_ADDRESS), --sd-multicast (CARISMA_SD_GROUP),
-// --sd-port (CARISMA_SD_PORT), --log, level of vsomeip's own log, written to stderr.
-// SIGTERM and SIGINT end it: start it before any other thread.
+// Flags (and environment): --unicast (CARISMA_ADDRESS), --prefix-len (CARISMA_PREFIX_LEN),
+// --sd-multicast (CARISMA_SD_GROUP), --sd-port (CARISMA_SD_PORT), --log (CARISMA_VSOMEIP_LOG),
+// the level of vsomeip's own log, which goes to the standard error.
+// A program that offers something takes SIGTERM and SIGINT in wait, to withdraw it; others end
+// by them as any program. Make it before any other thread.
 class Stack {
 public:
     // The configuration is written here, so this comes before anything else of vsomeip.
