@@ -1,0 +1,112 @@
+package envoy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	adminTimeout  = time.Second
+	maxAdminReply = 4 << 20
+)
+
+// Admin talks to an Envoy's administration socket. It is safe for concurrent
+// use and keeps no connection.
+type Admin struct {
+	client *http.Client
+}
+
+// NewAdmin returns a client of the administration on the Unix socket.
+func NewAdmin(socket string) *Admin {
+	return &Admin{client: &http.Client{
+		Timeout: adminTimeout,
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				var d net.Dialer
+				return d.DialContext(ctx, "unix", socket)
+			},
+		},
+	}}
+}
+
+func (a *Admin) do(ctx context.Context, method, path string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://envoy"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAdminReply))
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("envoy admin %s: %s: %.200s", path, resp.Status, strings.TrimSpace(string(body)))
+	}
+	return body, nil
+}
+
+// Ready returns nil once Envoy is LIVE. It then serves what it was given so far,
+// which may be nothing: only an ACK says that it is configured.
+func (a *Admin) Ready(ctx context.Context) error {
+	_, err := a.do(ctx, http.MethodGet, "/ready")
+	return err
+}
+
+// NodeID returns the node id that Envoy was started with.
+func (a *Admin) NodeID(ctx context.Context) (string, error) {
+	body, err := a.do(ctx, http.MethodGet, "/server_info")
+	if err != nil {
+		return "", err
+	}
+	var info struct {
+		Node struct {
+			ID string `json:"id"`
+		} `json:"node"`
+	}
+	if err := json.Unmarshal(body, &info); err != nil {
+		return "", fmt.Errorf("envoy admin /server_info: %w", err)
+	}
+	return info.Node.ID, nil
+}
+
+// drain tells Envoy to take leave of its callers: connections are told to go
+// (GOAWAY) while the listeners still answer.
+func (a *Admin) drain(ctx context.Context) error {
+	_, err := a.do(ctx, http.MethodPost, "/drain_listeners?graceful&skip_exit")
+	return err
+}
+
+// ActiveRequests returns how many requests of callers are in flight.
+func (a *Admin) ActiveRequests(ctx context.Context) (int, error) {
+	body, err := a.do(ctx, http.MethodGet, "/stats?format=json&filter=downstream_rq_active")
+	if err != nil {
+		return 0, err
+	}
+	var stats struct {
+		Stats []struct {
+			Name  string `json:"name"`
+			Value int    `json:"value"`
+		} `json:"stats"`
+	}
+	if err := json.Unmarshal(body, &stats); err != nil {
+		return 0, fmt.Errorf("envoy admin /stats: %w", err)
+	}
+	n := 0
+	for _, s := range stats.Stats {
+		if s.Name != "http.admin.downstream_rq_active" { // this very request
+			n += s.Value
+		}
+	}
+	return n, nil
+}
