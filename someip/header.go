@@ -94,4 +94,4 @@ func (h Header) Validate() error {
 // MayAnswer reports whether the message may be answered at all: only a request
 // may, and none that came with a return code gets an error back (RC-1, RC-6).
 // What came by multicast is never answered either; only the receiver knows that.
-func (h Header) MayAnswer() bool { return h.Type == TypeRequest && h.Code == OK }
+func (h Header) MayAnswer() bool { return h.Type == Request && h.Code == OK }

@@ -58,26 +58,26 @@ func (m Message) CheckUDP() error {
 	return nil
 }
 
-// Request returns a request to be answered. The payload is not copied.
-func Request(service, method uint16, major uint8, client, session uint16, payload []byte) Message {
-	return newMessage(service, method, major, client, session, TypeRequest, payload)
+// NewRequest returns a request to be answered. The payload is not copied.
+func NewRequest(service, method uint16, major uint8, client, session uint16, payload []byte) Message {
+	return newMessage(service, method, major, client, session, Request, payload)
 }
 
-// RequestNoReturn returns a fire-and-forget request. The payload is not copied.
-func RequestNoReturn(service, method uint16, major uint8, client, session uint16, payload []byte) Message {
-	return newMessage(service, method, major, client, session, TypeRequestNoReturn, payload)
+// NewRequestNoReturn returns a fire-and-forget request. The payload is not copied.
+func NewRequestNoReturn(service, method uint16, major uint8, client, session uint16, payload []byte) Message {
+	return newMessage(service, method, major, client, session, RequestNoReturn, payload)
 }
 
-// Notification returns an event or notifier. Its client id is 0, receivers must
+// NewNotification returns an event or notifier. Its client id is 0, receivers must
 // not look at it (HDR-5). The payload is not copied.
-func Notification(service, event uint16, major uint8, session uint16, payload []byte) Message {
-	return newMessage(service, event, major, 0, session, TypeNotification, payload)
+func NewNotification(service, event uint16, major uint8, session uint16, payload []byte) Message {
+	return newMessage(service, event, major, 0, session, Notification, payload)
 }
 
 // Response returns the answer to the request h: message id, request id and
 // interface version are those of the request (SES-3). The payload is not copied.
 func (h Header) Response(payload []byte) Message {
-	return h.reply(TypeResponse, OK, payload)
+	return h.reply(Response, OK, payload)
 }
 
 // Failure returns the negative answer to the request h. An exception is of type
@@ -86,9 +86,9 @@ func (h Header) Response(payload []byte) Message {
 // payload is not copied.
 func (h Header) Failure(code ReturnCode, exception bool, payload []byte) Message {
 	if exception {
-		return h.reply(TypeError, code, payload)
+		return h.reply(Error, code, payload)
 	}
-	return h.reply(TypeResponse, code, payload)
+	return h.reply(Response, code, payload)
 }
 
 func (h Header) reply(t MessageType, code ReturnCode, payload []byte) Message {
@@ -109,7 +109,7 @@ func newMessage(service, method uint16, major uint8, client, session uint16, t M
 // Result returns the return code of a reply as callers should see it: an ERROR
 // with E_OK contradicts itself and counts as E_NOT_OK (RC-2).
 func (h Header) Result() ReturnCode {
-	if h.Type.Base() == TypeError && h.Code == OK {
+	if h.Type.Base() == Error && h.Code == OK {
 		return NotOK
 	}
 	return h.Code

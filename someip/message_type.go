@@ -7,11 +7,11 @@ type MessageType uint8
 
 // Message types. The TP variants carry a segment of a message.
 const (
-	TypeRequest         MessageType = 0x00 // from the client, answered by exactly one response or error
-	TypeRequestNoReturn MessageType = 0x01 // fire and forget: never answered
-	TypeNotification    MessageType = 0x02 // event or notifier, from the server
-	TypeResponse        MessageType = 0x80
-	TypeError           MessageType = 0x81 // response that carries an exception
+	Request         MessageType = 0x00 // from the client, answered by exactly one response or error
+	RequestNoReturn MessageType = 0x01 // fire and forget: never answered
+	Notification    MessageType = 0x02 // event or notifier, from the server
+	Response        MessageType = 0x80
+	Error           MessageType = 0x81 // response that carries an exception
 
 	// FlagTP marks a segment.
 	FlagTP MessageType = 0x20
@@ -27,7 +27,7 @@ func (t MessageType) TP() bool { return t&FlagTP != 0 }
 // types (0x40 and following) are not: they are reserved and nobody sends them.
 func (t MessageType) Known() bool {
 	switch t.Base() {
-	case TypeRequest, TypeRequestNoReturn, TypeNotification, TypeResponse, TypeError:
+	case Request, RequestNoReturn, Notification, Response, Error:
 		return true
 	default:
 		return false
@@ -36,22 +36,22 @@ func (t MessageType) Known() bool {
 
 // IsReply reports whether the message answers a request.
 func (t MessageType) IsReply() bool {
-	return t.Base() == TypeResponse || t.Base() == TypeError
+	return t.Base() == Response || t.Base() == Error
 }
 
 // String returns the name of the type as in the specification.
 func (t MessageType) String() string {
 	var name string
 	switch t.Base() {
-	case TypeRequest:
+	case Request:
 		name = "REQUEST"
-	case TypeRequestNoReturn:
+	case RequestNoReturn:
 		name = "REQUEST_NO_RETURN"
-	case TypeNotification:
+	case Notification:
 		name = "NOTIFICATION"
-	case TypeResponse:
+	case Response:
 		name = "RESPONSE"
-	case TypeError:
+	case Error:
 		name = "ERROR"
 	default:
 		return fmt.Sprintf("0x%02x", uint8(t))
