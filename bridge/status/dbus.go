@@ -1,6 +1,10 @@
 package status
 
-import "fmt"
+import (
+	"fmt"
+
+	"carisma.dev/gateway/someip"
+)
 
 // FromDBus returns the error that a D-Bus error reply is.
 func FromDBus(name, message string) *Error {
@@ -19,7 +23,7 @@ func (e *Error) DBus() string {
 	if e.DBusName != "" {
 		return e.DBusName
 	}
-	if e.ReturnCode == rcOK {
+	if e.ReturnCode == someip.OK {
 		return grpcRow(e.Code).dbus
 	}
 	name := returnCodeRow(e.ReturnCode).dbus

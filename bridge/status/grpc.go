@@ -37,7 +37,7 @@ func (e *Error) GRPCStatus() *grpcstatus.Status { return e.GRPC() }
 
 // detail returns what to send along, nil if code and message say all.
 func (e *Error) detail() *carismav1.ErrorDetail {
-	if e.ReturnCode == rcOK && e.DBusName == "" && e.FieldPath == "" && e.Reason == "" && e.Since.IsZero() {
+	if e.ReturnCode == someip.OK && e.DBusName == "" && e.FieldPath == "" && e.Reason == "" && e.Since.IsZero() {
 		return nil
 	}
 	d := &carismav1.ErrorDetail{
@@ -45,7 +45,7 @@ func (e *Error) detail() *carismav1.ErrorDetail {
 		FieldPath: e.FieldPath,
 		Reason:    e.Reason,
 	}
-	if e.ReturnCode != rcOK {
+	if e.ReturnCode != someip.OK {
 		d.ReturnCode = uint32(e.ReturnCode)
 		d.Exception = e.Exception
 		d.Payload = e.Payload
@@ -94,7 +94,7 @@ func (e *Error) restore(d *carismav1.ErrorDetail) {
 	if d.GetSince().IsValid() {
 		e.Since = d.GetSince().AsTime()
 	}
-	if code := d.GetReturnCode(); code != 0 && code <= uint32(rcMax) {
+	if code := d.GetReturnCode(); code != 0 && code <= uint32(someip.ApplicationLast) {
 		e.ReturnCode = someip.ReturnCode(code)
 		e.Exception = d.GetException()
 		e.Payload = d.GetPayload()

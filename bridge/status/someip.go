@@ -13,8 +13,8 @@ import (
 // 0x00 violates the protocol and is taken for E_NOT_OK (RC-2). The interface
 // names application errors and may be nil.
 func FromSOMEIP(code someip.ReturnCode, exception bool, payload []byte, iface *model.Interface) *Error {
-	if code == rcOK {
-		code = rcNotOK
+	if code == someip.OK {
+		code = someip.NotOK
 	}
 	e := &Error{
 		Code:       returnCodeRow(code).code,
@@ -23,7 +23,7 @@ func FromSOMEIP(code someip.ReturnCode, exception bool, payload []byte, iface *m
 		Exception:  exception,
 		Payload:    bytes.Clone(payload),
 	}
-	if rcApplication <= code && code <= rcMax {
+	if code.Application() {
 		e.Application = applicationName(code, iface)
 		e.Message = fmt.Sprintf("application error 0x%02x", uint8(code))
 		if e.Application != "" {
@@ -40,19 +40,19 @@ func FromSOMEIP(code someip.ReturnCode, exception bool, payload []byte, iface *m
 // error is E_OK.
 func (e *Error) SOMEIP(standardCodesOnly bool) (someip.ReturnCode, []byte) {
 	if e == nil {
-		return rcOK, nil
+		return someip.OK, nil
 	}
 	code, payload := e.ReturnCode, e.Payload
 	switch {
-	case code == rcOK && e.DBusName != "":
+	case code == someip.OK && e.DBusName != "":
 		code, payload = dbusRow(e.DBusName).returnCode, nil
-	case code == rcOK:
+	case code == someip.OK:
 		code, payload = grpcRow(e.Code).returnCode, nil
-	case code > rcMax:
-		code = rcNotOK
+	case !code.Valid():
+		code = someip.NotOK
 	}
-	if standardCodesOnly && rcNotReady <= code && code <= rcTimeout {
-		code = rcNotOK
+	if standardCodesOnly && someip.NotReady <= code && code <= someip.Timeout {
+		code = someip.NotOK
 	}
 	return code, payload
 }

@@ -6,22 +6,13 @@ import (
 	"carisma.dev/gateway/someip"
 )
 
-// The return codes that the table tells apart (someip.md 1.4 by their numbers).
+// The parts of D-Bus error names.
 const (
-	rcOK             someip.ReturnCode = 0x00
-	rcNotOK          someip.ReturnCode = 0x01
-	rcUnknownMethod  someip.ReturnCode = 0x03
-	rcNotReady       someip.ReturnCode = 0x04
-	rcNotReachable   someip.ReturnCode = 0x05
-	rcTimeout        someip.ReturnCode = 0x06
-	rcMalformed      someip.ReturnCode = 0x09
-	rcApplication    someip.ReturnCode = 0x20 // first of the application's range
-	rcMax            someip.ReturnCode = 0x5E // last code that may be sent
-	dbusStandard                       = "org.freedesktop.DBus.Error."
-	dbusOwn                            = "dev.carisma.Error."
-	dbusFailed                         = dbusStandard + "Failed"
-	dbusApplication                    = dbusOwn + "Application.x" // and the code in hex
-	dbusNotReachable                   = dbusOwn + "NotReachable"
+	dbusStandard     = "org.freedesktop.DBus.Error."
+	dbusOwn          = "dev.carisma.Error."
+	dbusFailed       = dbusStandard + "Failed"
+	dbusNotReachable = dbusOwn + "NotReachable"
+	dbusApplication  = dbusOwn + "Application.x" // and the code in hex
 )
 
 // fromReturnCode is a row of the table for errors from SOME/IP: the codes from
@@ -65,29 +56,29 @@ type fromCode struct {
 }
 
 var grpcCodes = map[codes.Code]fromCode{
-	codes.Canceled:           {rcNotOK, dbusFailed},
-	codes.Unknown:            {rcNotOK, dbusFailed},
-	codes.InvalidArgument:    {rcMalformed, dbusStandard + "InvalidArgs"},
-	codes.DeadlineExceeded:   {rcTimeout, dbusStandard + "Timeout"},
-	codes.NotFound:           {rcNotOK, dbusOwn + "NotFound"},
-	codes.AlreadyExists:      {rcNotOK, dbusOwn + "AlreadyExists"},
-	codes.PermissionDenied:   {rcNotOK, dbusStandard + "AccessDenied"},
-	codes.ResourceExhausted:  {rcNotReady, dbusStandard + "LimitsExceeded"},
-	codes.FailedPrecondition: {rcNotOK, dbusFailed},
-	codes.Aborted:            {rcNotOK, dbusFailed},
-	codes.OutOfRange:         {rcMalformed, dbusStandard + "InvalidArgs"},
-	codes.Unimplemented:      {rcUnknownMethod, dbusStandard + "UnknownMethod"},
-	codes.Internal:           {rcNotOK, dbusFailed},
-	codes.Unavailable:        {rcNotReachable, dbusNotReachable},
-	codes.DataLoss:           {rcNotOK, dbusFailed},
-	codes.Unauthenticated:    {rcNotOK, dbusStandard + "AuthFailed"},
+	codes.Canceled:           {someip.NotOK, dbusFailed},
+	codes.Unknown:            {someip.NotOK, dbusFailed},
+	codes.InvalidArgument:    {someip.MalformedMessage, dbusStandard + "InvalidArgs"},
+	codes.DeadlineExceeded:   {someip.Timeout, dbusStandard + "Timeout"},
+	codes.NotFound:           {someip.NotOK, dbusOwn + "NotFound"},
+	codes.AlreadyExists:      {someip.NotOK, dbusOwn + "AlreadyExists"},
+	codes.PermissionDenied:   {someip.NotOK, dbusStandard + "AccessDenied"},
+	codes.ResourceExhausted:  {someip.NotReady, dbusStandard + "LimitsExceeded"},
+	codes.FailedPrecondition: {someip.NotOK, dbusFailed},
+	codes.Aborted:            {someip.NotOK, dbusFailed},
+	codes.OutOfRange:         {someip.MalformedMessage, dbusStandard + "InvalidArgs"},
+	codes.Unimplemented:      {someip.UnknownMethod, dbusStandard + "UnknownMethod"},
+	codes.Internal:           {someip.NotOK, dbusFailed},
+	codes.Unavailable:        {someip.NotReachable, dbusNotReachable},
+	codes.DataLoss:           {someip.NotOK, dbusFailed},
+	codes.Unauthenticated:    {someip.NotOK, dbusStandard + "AuthFailed"},
 }
 
 func grpcRow(code codes.Code) fromCode {
 	if row, ok := grpcCodes[code]; ok {
 		return row
 	}
-	return fromCode{rcNotOK, dbusFailed} // a code of a later gRPC
+	return fromCode{someip.NotOK, dbusFailed} // a code of a later gRPC
 }
 
 // fromDBusName is a row of the table for errors from D-Bus.
@@ -98,27 +89,27 @@ type fromDBusName struct {
 
 // dbusNames has the names below org.freedesktop.DBus.Error.
 var dbusNames = map[string]fromDBusName{
-	"ServiceUnknown":                   {codes.Unavailable, rcNotReachable},
-	"NameHasNoOwner":                   {codes.Unavailable, rcNotReachable},
-	"Disconnected":                     {codes.Unavailable, rcNotReachable},
-	"NoServer":                         {codes.Unavailable, rcNotReachable},
-	"UnknownMethod":                    {codes.Unimplemented, rcUnknownMethod},
-	"UnknownInterface":                 {codes.Unimplemented, rcUnknownMethod},
-	"UnknownProperty":                  {codes.Unimplemented, rcUnknownMethod},
-	"NotSupported":                     {codes.Unimplemented, rcUnknownMethod},
-	"UnknownObject":                    {codes.NotFound, rcNotOK},
-	"FileNotFound":                     {codes.NotFound, rcNotOK},
-	"InvalidArgs":                      {codes.InvalidArgument, rcMalformed},
-	"InvalidSignature":                 {codes.InvalidArgument, rcMalformed},
-	"AccessDenied":                     {codes.PermissionDenied, rcNotOK},
-	"AuthFailed":                       {codes.Unauthenticated, rcNotOK},
-	"InteractiveAuthorizationRequired": {codes.Unauthenticated, rcNotOK},
-	"NoReply":                          {codes.DeadlineExceeded, rcTimeout},
-	"Timeout":                          {codes.DeadlineExceeded, rcTimeout},
-	"TimedOut":                         {codes.DeadlineExceeded, rcTimeout},
-	"LimitsExceeded":                   {codes.ResourceExhausted, rcNotReady},
-	"NoMemory":                         {codes.ResourceExhausted, rcNotReady},
-	"PropertyReadOnly":                 {codes.FailedPrecondition, rcNotOK},
+	"ServiceUnknown":                   {codes.Unavailable, someip.NotReachable},
+	"NameHasNoOwner":                   {codes.Unavailable, someip.NotReachable},
+	"Disconnected":                     {codes.Unavailable, someip.NotReachable},
+	"NoServer":                         {codes.Unavailable, someip.NotReachable},
+	"UnknownMethod":                    {codes.Unimplemented, someip.UnknownMethod},
+	"UnknownInterface":                 {codes.Unimplemented, someip.UnknownMethod},
+	"UnknownProperty":                  {codes.Unimplemented, someip.UnknownMethod},
+	"NotSupported":                     {codes.Unimplemented, someip.UnknownMethod},
+	"UnknownObject":                    {codes.NotFound, someip.NotOK},
+	"FileNotFound":                     {codes.NotFound, someip.NotOK},
+	"InvalidArgs":                      {codes.InvalidArgument, someip.MalformedMessage},
+	"InvalidSignature":                 {codes.InvalidArgument, someip.MalformedMessage},
+	"AccessDenied":                     {codes.PermissionDenied, someip.NotOK},
+	"AuthFailed":                       {codes.Unauthenticated, someip.NotOK},
+	"InteractiveAuthorizationRequired": {codes.Unauthenticated, someip.NotOK},
+	"NoReply":                          {codes.DeadlineExceeded, someip.Timeout},
+	"Timeout":                          {codes.DeadlineExceeded, someip.Timeout},
+	"TimedOut":                         {codes.DeadlineExceeded, someip.Timeout},
+	"LimitsExceeded":                   {codes.ResourceExhausted, someip.NotReady},
+	"NoMemory":                         {codes.ResourceExhausted, someip.NotReady},
+	"PropertyReadOnly":                 {codes.FailedPrecondition, someip.NotOK},
 }
 
 func dbusRow(name string) fromDBusName {
@@ -127,5 +118,5 @@ func dbusRow(name string) fromDBusName {
 			return row
 		}
 	}
-	return fromDBusName{codes.Unknown, rcNotOK}
+	return fromDBusName{codes.Unknown, someip.NotOK}
 }
