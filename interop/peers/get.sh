@@ -22,10 +22,13 @@ die() {
   exit 1
 }
 
-# need COMMAND WHERE: a program without which the build cannot begin.
+# need COMMAND WHENCE: a program without which the build cannot begin.
 need() {
-  command -v "$1" >/dev/null || die "$name needs the program '$1' ($2): run 'make deps'"
+  command -v "$1" >/dev/null || die "$name needs the program '$1': $2"
 }
+
+# from PACKAGE: whence, where a Debian package has it.
+from() { echo "Debian package $1, installed by 'make deps'"; }
 
 # run COMMAND...: its output is shown only where it fails.
 run() {
@@ -37,20 +40,20 @@ run() {
 
 # venv DIR PACKAGE...: a virtual environment with exactly these packages.
 venv() {
-  local dir=$1 python=python3
+  local dir=$1
   shift
-  need python3 "Python 3"
+  need python3 "install Python 3"
   # Debian's own python3 is without venv until python3-venv is installed; another
   # python3 earlier in PATH is not.
   python3 -c 'import ensurepip, venv' 2>/dev/null ||
-    die "$name needs Python's venv (Debian package python3-venv): run 'make deps'"
-  run "$python" -m venv "$dir"
+    die "$name needs Python's venv: $(from python3-venv)"
+  run python3 -m venv "$dir"
   run "$dir/bin/python" -m pip install --quiet --only-binary :all: "$@"
 }
 
 # go_tool MODULE_PATH@VERSION: a Go program of another module.
 go_tool() {
-  need go "Go"
+  need go "install Go"
   run env GOBIN="$stage" CGO_ENABLED=0 GOFLAGS= go install -trimpath "$1"
 }
 
@@ -89,12 +92,12 @@ build_envoy() {
 }
 
 build_vsomeip() {
-  need cargo "Rust"
-  need g++ "Debian package g++"
-  need cmake "Debian package cmake"
-  need ninja "Debian package ninja-build"
-  need patch "Debian package patch"
-  need pkg-config "Debian package pkg-config"
+  need cargo "install Rust"
+  need g++ "$(from g++)"
+  need cmake "$(from cmake)"
+  need ninja "$(from ninja-build)"
+  need patch "$(from patch)"
+  need pkg-config "$(from pkg-config)"
   local cxx
   cxx=$(g++ -dumpversion)
   # GCC 12 at -O3 raises stringop-overflow falsely, and the sources build with -Werror.
