@@ -1284,10 +1284,13 @@ func (x *ListServicesResponse) GetServices() []*MeshService {
 
 // MeshService is an instance together with the node that has it.
 type MeshService struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Service       *ServiceInstance       `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
-	NodeId        string                 `protobuf:"bytes,2,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
-	NodeName      string                 `protobuf:"bytes,3,opt,name=node_name,json=nodeName,proto3" json:"node_name,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Service  *ServiceInstance       `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	NodeId   string                 `protobuf:"bytes,2,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	NodeName string                 `protobuf:"bytes,3,opt,name=node_name,json=nodeName,proto3" json:"node_name,omitempty"`
+	// Another node owns this instance: nothing is routed to this one until the
+	// owner loses it.
+	Standby       bool `protobuf:"varint,4,opt,name=standby,proto3" json:"standby,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1343,8 +1346,19 @@ func (x *MeshService) GetNodeName() string {
 	return ""
 }
 
+func (x *MeshService) GetStandby() bool {
+	if x != nil {
+		return x.Standby
+	}
+	return false
+}
+
 type WatchServicesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The watcher still holds what an earlier stream said. A control plane that
+	// just started then answers only once it has heard the other nodes, so that
+	// nothing seems gone (CAR-50).
+	Held          bool `protobuf:"varint,1,opt,name=held,proto3" json:"held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1377,6 +1391,13 @@ func (x *WatchServicesRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use WatchServicesRequest.ProtoReflect.Descriptor instead.
 func (*WatchServicesRequest) Descriptor() ([]byte, []int) {
 	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *WatchServicesRequest) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
 }
 
 // The first response has all services and snapshot set.
@@ -2284,12 +2305,14 @@ const file_carisma_mesh_v1_mesh_proto_rawDesc = "" +
 	"\brefusals\x18\x01 \x03(\v2\x18.carisma.mesh.v1.RefusalR\brefusals\"\x15\n" +
 	"\x13ListServicesRequest\"P\n" +
 	"\x14ListServicesResponse\x128\n" +
-	"\bservices\x18\x01 \x03(\v2\x1c.carisma.mesh.v1.MeshServiceR\bservices\"\x7f\n" +
+	"\bservices\x18\x01 \x03(\v2\x1c.carisma.mesh.v1.MeshServiceR\bservices\"\x99\x01\n" +
 	"\vMeshService\x12:\n" +
 	"\aservice\x18\x01 \x01(\v2 .carisma.mesh.v1.ServiceInstanceR\aservice\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12\x1b\n" +
-	"\tnode_name\x18\x03 \x01(\tR\bnodeName\"\x16\n" +
-	"\x14WatchServicesRequest\"\x9a\x01\n" +
+	"\tnode_name\x18\x03 \x01(\tR\bnodeName\x12\x18\n" +
+	"\astandby\x18\x04 \x01(\bR\astandby\"*\n" +
+	"\x14WatchServicesRequest\x12\x12\n" +
+	"\x04held\x18\x01 \x01(\bR\x04held\"\x9a\x01\n" +
 	"\x15WatchServicesResponse\x12\x1a\n" +
 	"\bsnapshot\x18\x01 \x01(\bR\bsnapshot\x12.\n" +
 	"\x03set\x18\x02 \x03(\v2\x1c.carisma.mesh.v1.MeshServiceR\x03set\x125\n" +
