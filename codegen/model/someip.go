@@ -63,6 +63,8 @@ type SOMEIPType struct {
 	Encoding     StringEncoding
 	BOM          bool
 	Terminator   bool
+	// LittleEndian is the byte order of a number, and that of the length field of
+	// any other kind.
 	LittleEndian bool
 	// DataID is the TLV data id of an optional member, -1 for none.
 	DataID int32

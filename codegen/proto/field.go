@@ -1,0 +1,152 @@
+package proto
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"carisma.dev/gateway/codegen/model"
+	"carisma.dev/gateway/codegen/protos/optionsv1"
+)
+
+// fieldReader is a field, and the rpcs that access it in the order of the file.
+type fieldReader struct {
+	field *model.Field
+	rpcs  []protoreflect.MethodDescriptor
+	value []*model.Struct // what each of rpcs carries
+}
+
+// readFieldRPC reads a getter, setter or notifier.
+func (r *interfaceReader) readFieldRPC(m protoreflect.MethodDescriptor, what *optionsv1.Rpc) {
+	name := what.GetField()
+	at := r.rpcAt(m, rpcExtension, 2)
+	verb := ""
+	for _, v := range []string{"Get", "Set", "Watch"} {
+		if rpc := string(m.Name()); rpc == v+name || rpc == v+name+"Field" {
+			verb = v
+		}
+	}
+	if verb == "" || verb == "Watch" != m.IsStreamingServer() {
+		allowed := "Get" + name + " or Set" + name
+		if m.IsStreamingServer() {
+			allowed = "Watch" + name
+		}
+		r.add(at, allowed+", also with the suffix Field", "%s is not how the field %s is accessed by %s", m.Name(), strconv.Quote(name), shape(m))
+		return
+	}
+	if verb != "Set" && m.Input().Fields().Len() > 0 {
+		r.add(r.files.pos(m), "an empty request message", "%s has arguments", m.Name())
+	}
+	f := r.fields[name]
+	if f == nil {
+		f = &fieldReader{field: &model.Field{Pos: r.files.pos(m), Name: name}}
+		r.fields[name] = f
+		r.iface.Fields = append(r.iface.Fields, f.field)
+	}
+	twice := false
+	switch verb {
+	case "Get":
+		twice = f.field.Getter != nil
+		f.field.Getter = r.method(m, name, what)
+		f.carries(m, f.field.Getter.Out)
+	case "Set":
+		twice = f.field.Setter != nil
+		f.field.Setter = r.method(m, name, what)
+		f.carries(m, f.field.Setter.In)
+		f.carries(m, f.field.Setter.Out)
+	case "Watch":
+		twice = f.field.Notifier != nil
+		f.field.Notifier = r.event(m, name)
+		f.field.Notifier.Field = f.field
+		f.carries(m, f.field.Notifier.Args)
+	}
+	if twice {
+		r.add(at, "one rpc for each kind of access", "the field %s has a second %s", name, verb+name)
+	}
+}
+
+func shape(m protoreflect.MethodDescriptor) string {
+	if m.IsStreamingServer() {
+		return "a stream"
+	}
+	return "a unary rpc"
+}
+
+func (f *fieldReader) carries(m protoreflect.MethodDescriptor, value *model.Struct) {
+	f.rpcs = append(f.rpcs, m)
+	f.value = append(f.value, value)
+}
+
+// checkFields requires that all rpcs of a field carry the same value.
+func (r *interfaceReader) checkFields() {
+	for _, name := range slices.Sorted(maps.Keys(r.fields)) {
+		f := r.fields[name]
+		for i := 1; i < len(f.rpcs); i++ {
+			if sameValue(f.value[0], f.value[i], nil) {
+				continue
+			}
+			r.add(r.files.pos(f.rpcs[i]), "members with the same names, numbers, types and widths",
+				"%s carries %s, but %s carries %s", f.rpcs[i].Name(), write(f.value[i]), f.rpcs[0].Name(), write(f.value[0]))
+			break
+		}
+	}
+}
+
+// sameValue compares argument lists by what they carry, not by name.
+func sameValue(a, b *model.Struct, open []*model.Struct) bool {
+	if a == b || slices.Contains(open, a) {
+		return true
+	}
+	open = append(open, a)
+	return a.SOMEIP == b.SOMEIP && slices.EqualFunc(a.Members, b.Members, func(x, y *model.Member) bool {
+		return x.Name == y.Name && x.Number == y.Number && x.Optional == y.Optional && sameType(x.Type, y.Type, open)
+	})
+}
+
+func sameType(a, b *model.Type, open []*model.Struct) bool {
+	switch {
+	case a == nil || b == nil:
+		return a == b
+	case a.Kind != b.Kind || a.Proto != b.Proto || a.SOMEIP != b.SOMEIP || a.Enum != b.Enum:
+		return false
+	case !sameType(a.Elem, b.Elem, open) || !sameType(a.Key, b.Key, open):
+		return false
+	case a.Struct == nil || b.Struct == nil:
+		return a.Struct == b.Struct
+	}
+	return sameValue(a.Struct, b.Struct, open)
+}
+
+// write shows an argument list in a message.
+func write(s *model.Struct) string {
+	parts := make([]string, len(s.Members))
+	for i, m := range s.Members {
+		parts[i] = typeWord(m.Type) + " " + m.Name
+	}
+	return "(" + strings.Join(parts, ", ") + ")"
+}
+
+func typeWord(t *model.Type) string {
+	switch t.Kind {
+	case model.EnumKind:
+		return t.Enum.Name
+	case model.StructKind:
+		return t.Struct.Name
+	case model.UnionKind:
+		return "oneof"
+	case model.ArrayKind:
+		return "repeated " + typeWord(t.Elem)
+	case model.MapKind:
+		return "map<" + typeWord(t.Key) + ", " + typeWord(t.Elem) + ">"
+	}
+	return kindWords[t.Kind]
+}
+
+var kindWords = map[model.Kind]string{
+	model.Bool: "bool", model.Int8: "int8", model.Int16: "int16", model.Int32: "int32", model.Int64: "int64",
+	model.Uint8: "uint8", model.Uint16: "uint16", model.Uint32: "uint32", model.Uint64: "uint64",
+	model.Float32: "float", model.Float64: "double", model.String: "string", model.Bytes: "bytes",
+}
