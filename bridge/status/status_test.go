@@ -184,11 +184,11 @@ func TestConstructors(t *testing.T) {
 	for name, e := range map[string]*Error{
 		"Unavailable: service unavailable: StopOffer, since 2026-03-01T12:30:00Z": Unavailable("StopOffer", since),
 		"Unavailable: service unavailable: never offered":                         Unavailable("never offered", time.Time{}),
-		"InvalidArgument: vents[2].opening: 300, 0 to 255 allowed":               InvalidArgument("vents[2].opening", "300, 0 to 255 allowed"),
-		"InvalidArgument: truncated":                                             InvalidArgument("", "truncated"),
-		"DeadlineExceeded: no answer in time":                                    DeadlineExceeded(),
-		"DataLoss: undecodable: zone: truncated":                                 DataLoss("zone", "truncated"),
-		"NotFound: no instance third":                                            New(codes.NotFound, "no instance %s", "third"),
+		"InvalidArgument: vents[2].opening: 300, 0 to 255 allowed":                InvalidArgument("vents[2].opening", "300, 0 to 255 allowed"),
+		"InvalidArgument: truncated":                                              InvalidArgument("", "truncated"),
+		"DeadlineExceeded: no answer in time":                                     DeadlineExceeded(),
+		"DataLoss: undecodable: zone: truncated":                                  DataLoss("zone", "truncated"),
+		"NotFound: no instance third":                                             New(codes.NotFound, "no instance %s", "third"),
 	} {
 		require.EqualError(t, e, name)
 		back := FromGRPC(e.GRPC().Err())
