@@ -1,0 +1,111 @@
+package grpcadapter
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+
+	"carisma.dev/gateway/bridge"
+	"carisma.dev/gateway/bridge/status"
+	"carisma.dev/gateway/codegen/model"
+)
+
+// InstanceHeader is the metadata key with the exact instance name of a call.
+const InstanceHeader = "carisma-instance"
+
+// handle serves every call that is not of the gateway's own services.
+func (s *Server) handle(_ any, stream grpc.ServerStream) error {
+	ctx := stream.Context()
+	full, _ := grpc.MethodFromServerStream(stream)
+	iface, name, ok := strings.Cut(strings.TrimPrefix(full, "/"), "/")
+	if !ok {
+		return status.New(codes.Unimplemented, "malformed method name %q", full)
+	}
+	t, err := s.current.Load().choose(iface, header(ctx, InstanceHeader), header(ctx, ":authority"))
+	if err != nil {
+		return err
+	}
+	if t.svc == nil {
+		return t.unavailable()
+	}
+	switch r := t.rpcs[name]; {
+	case r.method != nil:
+		return call(stream, t.svc, r.method)
+	case r.event != nil:
+		return watch(stream, t.svc, r.event)
+	default:
+		return status.New(codes.Unimplemented, "%s has no method %s", iface, name)
+	}
+}
+
+func header(ctx context.Context, key string) string {
+	if values := metadata.ValueFromIncomingContext(ctx, key); len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// receive takes the one request of a call.
+func receive(stream grpc.ServerStream, in *incoming) error {
+	err := stream.RecvMsg(in)
+	if errors.Is(err, io.EOF) {
+		return errNoRequest
+	}
+	return err
+}
+
+// call serves a unary rpc. The caller's deadline is that of the context.
+func call(stream grpc.ServerStream, svc bridge.Service, m *model.Method) error {
+	var in incoming
+	if err := receive(stream, &in); err != nil {
+		return err
+	}
+	out, err := svc.Invoke(stream.Context(), m, in.bytes())
+	in.free()
+	if err != nil {
+		return err
+	}
+	return stream.SendMsg(message(out))
+}
+
+// watch serves a stream of an event or field. A caller that reads slowly loses
+// items, which the next one tells: of a field it gets the latest value, of an
+// event the newest ones.
+func watch(stream grpc.ServerStream, svc bridge.Service, e *model.Event) error {
+	var in incoming
+	if err := receive(stream, &in); err != nil {
+		return err
+	}
+	in.free()
+	// Tells the caller that the stream is open, though the first item may be
+	// long in coming.
+	if err := stream.SendHeader(nil); err != nil {
+		return err
+	}
+	delivery := bridge.DropOldest
+	if e.Field != nil {
+		delivery = bridge.KeepLatest
+	}
+	queue := bridge.NewQueue(delivery, bridge.EventQueueSize)
+	ctx, cancel := context.WithCancel(stream.Context())
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		queue.Close(svc.Watch(ctx, e, queue.Push))
+	}()
+	defer func() { cancel(); <-watched }()
+	for {
+		it, err := queue.Pop(ctx)
+		if err != nil {
+			return err
+		}
+		if err := stream.SendMsg(message(it.Payload, appendMeta(nil, e, it))); err != nil {
+			return err
+		}
+	}
+}
