@@ -37,30 +37,37 @@ func NewAdmin(socket string) *Admin {
 }
 
 func (a *Admin) do(ctx context.Context, method, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://envoy"+path, nil)
+	code, body, err := a.ask(ctx, method, path)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := a.client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAdminReply))
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("envoy admin %s: %s: %.200s", path, resp.Status, strings.TrimSpace(string(body)))
+	if code != http.StatusOK {
+		return nil, fmt.Errorf("envoy admin %s: status %d: %.200s", path, code, strings.TrimSpace(string(body)))
 	}
 	return body, nil
 }
 
-// Ready returns nil once Envoy is LIVE. It then serves what it was given so far,
-// which may be nothing: only an ACK says that it is configured.
-func (a *Admin) Ready(ctx context.Context) error {
-	_, err := a.do(ctx, http.MethodGet, "/ready")
-	return err
+func (a *Admin) ask(ctx context.Context, method, path string) (int, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://envoy"+path, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAdminReply))
+	return resp.StatusCode, body, err
+}
+
+// Live tells whether Envoy is LIVE: it then serves what it was given so far,
+// which may be nothing, so only an ACK says that it is configured. Until the
+// control plane has answered it takes up to 15 s to become LIVE. The error says
+// that Envoy does not answer at all.
+func (a *Admin) Live(ctx context.Context) (bool, error) {
+	code, _, err := a.ask(ctx, http.MethodGet, "/ready")
+	return code == http.StatusOK, err
 }
 
 // NodeID returns the node id that Envoy was started with.

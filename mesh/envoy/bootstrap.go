@@ -17,7 +17,6 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // adsCluster is the only cluster of the bootstrap. A mesh name has dots, so no
@@ -151,24 +150,15 @@ func adsEndpoint(socket string) (*clusterv3.Cluster, error) {
 	}, nil
 }
 
-// runtimeLayers pins what the control plane relies on: a cluster that is sent
-// again takes its endpoints from Envoy's cache instead of warming without them.
-// The layer of the admin socket is for an operator's experiment.
+// runtimeLayers has only the layer of the admin socket, for an operator's
+// experiment. What a control plane needs to know, that a cluster which is sent
+// again takes its endpoints from Envoy's cache, 1.40 does without a switch, and a
+// switch that is gone is an error in its log.
 func runtimeLayers() *bootstrapv3.LayeredRuntime {
-	return &bootstrapv3.LayeredRuntime{Layers: []*bootstrapv3.RuntimeLayer{
-		{
-			Name: "carisma",
-			LayerSpecifier: &bootstrapv3.RuntimeLayer_StaticLayer{StaticLayer: &structpb.Struct{
-				Fields: map[string]*structpb.Value{
-					"envoy.restart_features.use_eds_cache_for_ads": structpb.NewBoolValue(true),
-				},
-			}},
-		},
-		{
-			Name:           "admin",
-			LayerSpecifier: &bootstrapv3.RuntimeLayer_AdminLayer_{AdminLayer: &bootstrapv3.RuntimeLayer_AdminLayer{}},
-		},
-	}}
+	return &bootstrapv3.LayeredRuntime{Layers: []*bootstrapv3.RuntimeLayer{{
+		Name:           "admin",
+		LayerSpecifier: &bootstrapv3.RuntimeLayer_AdminLayer_{AdminLayer: &bootstrapv3.RuntimeLayer_AdminLayer{}},
+	}}}
 }
 
 // statsConfig keeps the counters that an operator asks for. With all of them an

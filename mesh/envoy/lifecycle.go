@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	liveTimeout = 15 * time.Second
+	silence     = 10 * time.Second // until a started Envoy is taken for stuck
 	termTimeout = 2 * time.Second
 	// pollInterval is how often Envoy's admin is asked: it has nothing to wait on.
 	pollInterval = 10 * time.Millisecond
@@ -27,7 +27,7 @@ func (s *Supervisor) start(rec record) (*process, int64, error) {
 	}
 	defer log.Close()
 	// No CommandContext: the end of the gateway's context is not Envoy's.
-	cmd := exec.Command(s.cfg.Program, //nolint:noctx // outlives ctx on purpose
+	cmd := exec.Command(s.cfg.Program,
 		"-c", s.path(bootstrapFile),
 		"--disable-hot-restart", // or several on one machine need base ids, whose files stay
 		"--concurrency", "1",
@@ -39,39 +39,39 @@ func (s *Supervisor) start(rec record) (*process, int64, error) {
 	if err != nil {
 		return nil, 0, &ProgramError{Path: s.cfg.Program, Err: err}
 	}
-	if rec.Start, err = startTime(p.pid); err == nil {
-		rec.PID = p.pid
-		err = rec.write(s.path(pidFile))
-	}
-	if err != nil {
+	if rec.Start, err = startTime(p.pid); err != nil { // it has ended already
 		kill(p)
-		return nil, 0, s.explain(err, offset)
+		return nil, 0, s.explain(fmt.Errorf("process %d: %s", p.pid, p.end), offset)
+	}
+	rec.PID = p.pid
+	if err := rec.write(s.path(pidFile)); err != nil {
+		kill(p)
+		return nil, 0, err
 	}
 	s.enter(Starting, func(st *State) { st.PID, st.NodeID, st.Adopted = p.pid, rec.NodeID, false })
 	return p, offset, nil
 }
 
-// awaitLive waits until Envoy says that it is LIVE.
-func (s *Supervisor) awaitLive(ctx context.Context, p *process) error {
-	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
-	defer cancel()
-	last := errors.New("no answer on its admin socket")
+// awaitLive waits until Envoy is LIVE or another id is wanted. While the control
+// plane is away that takes Envoy's own 15 s, so only silence is a failure.
+func (s *Supervisor) awaitLive(ctx context.Context, p *process, id string) error {
+	var last error
+	heard := time.Now()
 	ok := poll(ctx, p, func() bool {
-		if err := s.admin.Ready(ctx); err != nil {
-			if ctx.Err() == nil {
-				last = err
-			}
-			return false
+		live, err := s.admin.Live(ctx)
+		if err == nil {
+			heard = time.Now()
 		}
-		return true
+		last = err
+		return live || s.nodeID() != id || time.Since(heard) > silence
 	})
 	switch {
-	case ok:
+	case ctx.Err() != nil, ok && last == nil:
 		return nil
 	case p.ended():
 		return fmt.Errorf("process %d: %s", p.pid, p.end)
 	default:
-		return fmt.Errorf("process %d is not live after %v: %w", p.pid, liveTimeout, last)
+		return fmt.Errorf("process %d does not answer for %v: %w", p.pid, silence, last)
 	}
 }
 

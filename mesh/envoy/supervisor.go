@@ -184,11 +184,11 @@ func (s *Supervisor) runOnce(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.awaitLive(ctx, p); err != nil && ctx.Err() == nil {
+	if err := s.awaitLive(ctx, p, id); err != nil {
 		s.stop(ctx, p)
 		return s.explain(err, logStart)
 	}
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && s.nodeID() == id {
 		s.enter(Live, nil)
 	}
 	for {

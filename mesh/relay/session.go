@@ -1,0 +1,79 @@
+package relay
+
+import (
+	"log/slog"
+	"sync"
+
+	"google.golang.org/grpc"
+)
+
+// session is one relayed stream. It reads along: which response was sent under
+// which nonce, and whether Envoy took it.
+type session struct {
+	form  form
+	state *tracker
+	log   *slog.Logger
+
+	mu   sync.Mutex
+	sent map[string]response // by nonce, until Envoy has answered
+}
+
+// requests passes what Envoy asks until its stream ends.
+func (s *session) requests(down grpc.ServerStream, up grpc.ClientStream) error {
+	for {
+		var msg []byte
+		if err := down.RecvMsg(&msg); err != nil {
+			return err
+		}
+		if err := s.toCentral(up, msg); err != nil {
+			return err
+		}
+	}
+}
+
+// responses passes what central answers until its stream ends.
+func (s *session) responses(up grpc.ClientStream, down grpc.ServerStream) error {
+	for {
+		var msg []byte
+		if err := up.RecvMsg(&msg); err != nil {
+			return err
+		}
+		resp, err := s.form.response(msg)
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.sent[resp.nonce] = resp
+		s.mu.Unlock()
+		if err := down.SendMsg(&msg); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *session) toCentral(up grpc.ClientStream, msg []byte) error {
+	req, err := s.form.request(msg)
+	if err != nil {
+		return err
+	}
+	if req.nonce != "" {
+		s.answered(req)
+	}
+	return up.SendMsg(&msg)
+}
+
+// answered notes an ACK or NACK. A subscription in SotW form repeats the last
+// nonce; it is no longer in sent.
+func (s *session) answered(req request) {
+	s.mu.Lock()
+	resp, ok := s.sent[req.nonce]
+	delete(s.sent, req.nonce)
+	s.mu.Unlock()
+	if !ok {
+		return
+	}
+	if req.failed {
+		s.log.Warn("envoy refused resources", "type", resp.typeURL, "reason", req.reason)
+	}
+	s.state.answer(resp, req)
+}
