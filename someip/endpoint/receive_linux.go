@@ -1,0 +1,128 @@
+package endpoint
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Shape of a batch. A slot takes any datagram whole: only pages that datagrams
+// really touched become resident.
+const (
+	batchSize = 16
+	slotSize  = 1 << 16
+)
+
+// mmsghdr is the kernel's struct mmsghdr on 64-bit machines.
+type mmsghdr struct {
+	hdr unix.Msghdr
+	len uint32
+	_   [4]byte
+}
+
+// batch holds the buffers of one receiving socket, for recvmmsg.
+type batch struct {
+	headers [batchSize]mmsghdr
+	vectors [batchSize]unix.Iovec
+	names   [batchSize]unix.RawSockaddrInet6 // room for an IPv4 address too
+	slots   []byte
+	zones   map[uint32]string
+}
+
+func newBatch() *batch {
+	b := &batch{slots: make([]byte, batchSize*slotSize)}
+	for i := range b.headers {
+		b.vectors[i].Base = &b.slots[i*slotSize]
+		b.vectors[i].SetLen(slotSize)
+		h := &b.headers[i].hdr
+		h.Iov = &b.vectors[i]
+		h.SetIovlen(1)
+		h.Name = (*byte)(unsafe.Pointer(&b.names[i]))
+	}
+	return b
+}
+
+// fill receives what is there, at most a batch, without waiting.
+func (b *batch) fill(fd uintptr) (int, error) {
+	for i := range b.headers {
+		b.headers[i].hdr.Namelen = unix.SizeofSockaddrInet6
+	}
+	n, _, errno := syscall.Syscall6(unix.SYS_RECVMMSG, fd,
+		uintptr(unsafe.Pointer(&b.headers[0])), batchSize, unix.MSG_DONTWAIT, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+// message gives the sender and the bytes of one received datagram.
+func (b *batch) message(i int) (netip.AddrPort, []byte) {
+	start := i * slotSize
+	end := start + int(b.headers[i].len)
+	return b.from(i), b.slots[start:end:end]
+}
+
+func (b *batch) from(i int) netip.AddrPort {
+	name := &b.names[i]
+	port := binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&name.Port))[:])
+	if name.Family == unix.AF_INET {
+		v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))
+		return netip.AddrPortFrom(netip.AddrFrom4(v4.Addr), port)
+	}
+	addr := netip.AddrFrom16(name.Addr).Unmap()
+	if name.Scope_id != 0 {
+		addr = addr.WithZone(b.zone(name.Scope_id)) // case 20: the same address is always written the same way
+	}
+	return netip.AddrPortFrom(addr, port)
+}
+
+func (b *batch) zone(scope uint32) string {
+	if z, ok := b.zones[scope]; ok {
+		return z
+	}
+	z := strconv.FormatUint(uint64(scope), 10)
+	if ifi, err := net.InterfaceByIndex(int(scope)); err == nil {
+		z = ifi.Name
+	}
+	if b.zones == nil {
+		b.zones = make(map[uint32]string)
+	}
+	b.zones[scope] = z
+	return z
+}
+
+// receive calls h for each datagram until the socket is closed.
+//
+// One RawConn.Read lasts as long as the socket: a batch that is not full has
+// emptied the queue, and a datagram that comes after it leaves a wake-up behind
+// for the poller to find. So a datagram that wakes the receiver costs one system
+// call besides the wait, where reads one by one take a second to learn that the
+// queue is empty.
+func (u *UDP) receive(h PacketHandler) {
+	raw, err := u.conn.SyscallConn()
+	if err != nil {
+		return // closed already
+	}
+	b := newBatch()
+	_ = raw.Read(func(fd uintptr) bool { // ends with net.ErrClosed
+		for {
+			n, err := b.fill(fd)
+			for i := range n {
+				h(b.message(i))
+			}
+			switch {
+			case err == nil && n == batchSize:
+			case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNREFUSED):
+				// the second tells of an earlier datagram that was not delivered
+			default:
+				return false
+			}
+		}
+	})
+}

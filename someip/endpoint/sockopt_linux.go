@@ -1,0 +1,82 @@
+package endpoint
+
+import (
+	"net/netip"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const multicastTTL = 1
+
+// setReceiveBuffer asks for more than the system's limit where it may; what is
+// granted is enough to work with, so a refusal is no error.
+func setReceiveBuffer(fd, bytes int) {
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bytes) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bytes)
+	}
+}
+
+// setMulticastOut chooses the interface, hop limit and loop for multicast sent.
+func setMulticastOut(fd int, dev device, own netip.Addr) error {
+	if own.Is6() {
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_IF, dev.index); err != nil {
+			return err
+		}
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS, multicastTTL); err != nil {
+			return err
+		}
+		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_LOOP, 1)
+	}
+	mreq := unix.IPMreqn{Address: own.As4(), Ifindex: int32(dev.index)}
+	if err := unix.SetsockoptIPMreqn(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_IF, &mreq); err != nil {
+		return err
+	}
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, multicastTTL); err != nil {
+		return err
+	}
+	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_LOOP, 1)
+}
+
+// shareMulticast lets several sockets bind one group, and restricts each to
+// the interfaces that it joined itself.
+func shareMulticast(fd int) error {
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+		return err
+	}
+	domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	if err != nil {
+		return err
+	}
+	if domain == unix.AF_INET6 {
+		return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_ALL, 0)
+	}
+	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0)
+}
+
+// membership joins or leaves a group on the interface.
+func membership(fd int, dev device, own, group netip.Addr, join bool) error {
+	if group.Is6() {
+		mreq := unix.IPv6Mreq{Multiaddr: group.As16(), Interface: uint32(dev.index)}
+		opt := unix.IPV6_JOIN_GROUP
+		if !join {
+			opt = unix.IPV6_LEAVE_GROUP
+		}
+		return unix.SetsockoptIPv6Mreq(fd, unix.IPPROTO_IPV6, opt, &mreq)
+	}
+	mreq := unix.IPMreqn{Multiaddr: group.As4(), Address: own.As4(), Ifindex: int32(dev.index)}
+	opt := unix.IP_ADD_MEMBERSHIP
+	if !join {
+		opt = unix.IP_DROP_MEMBERSHIP
+	}
+	return unix.SetsockoptIPMreqn(fd, unix.IPPROTO_IP, opt, &mreq)
+}
+
+// userTimeout bounds how long sent data stays unacknowledged, in milliseconds (TCP-7).
+const userTimeout = 3000
+
+func controlTCP(_, _ string, raw syscall.RawConn) error {
+	return rawControl(raw, func(fd int) error {
+		return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, userTimeout)
+	})
+}

@@ -1,0 +1,16 @@
+package runtime
+
+import (
+	"sync"
+
+	"carisma.dev/gateway/someip"
+)
+
+// keepBuffer is the largest message buffer that is kept for reuse, in bytes.
+const keepBuffer = 64 << 10
+
+// buffers are what messages are encoded into.
+var buffers = sync.Pool{New: func() any {
+	b := make([]byte, 0, someip.MaxUDPDatagram)
+	return &b
+}}

@@ -1,0 +1,170 @@
+package runtime
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"carisma.dev/gateway/someip/endpoint"
+	"carisma.dev/gateway/someip/sd"
+)
+
+// discovery is the input and output of the machine of service discovery: two
+// sockets at the SD port that share no state, and its timer.
+type discovery struct {
+	unicast, multicast *endpoint.UDP
+	wake               chan struct{} // the next deadline may be earlier than before
+	stop               chan struct{}
+}
+
+func newMachine(nc NetworkConfig) (*sd.Machine, error) {
+	c := sd.DefaultConfig()
+	c.Address, c.Subnet = nc.Address.Addr(), nc.Address.Masked()
+	c.Group, c.Port = nc.SD.Group, nc.SD.Port
+	c.InitialDelayMin, c.InitialDelayMax = nc.SD.InitialDelayMin, nc.SD.InitialDelayMax
+	c.RepetitionsBaseDelay, c.RepetitionsMax = nc.SD.RepetitionsBaseDelay, nc.SD.RepetitionsMax
+	c.CyclicOfferDelay = nc.SD.CyclicOfferDelay
+	c.RequestResponseDelayMin, c.RequestResponseDelayMax = nc.SD.RequestResponseMin, nc.SD.RequestResponseMax
+	c.TTL, c.SubscribeTTL = uint32(nc.SD.TTL/time.Second), uint32(nc.SD.SubscribeTTL/time.Second)
+	return sd.New(c, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+}
+
+func (n *Network) openDiscovery() (err error) {
+	d := &n.discovery
+	if d.unicast, err = endpoint.ListenUDP(n.udpConfig(n.cfg.SD.Port)); err != nil {
+		return err
+	}
+	group := netip.AddrPortFrom(n.cfg.SD.Group, n.cfg.SD.Port)
+	if d.multicast, err = endpoint.ListenMulticast(group, n.udpConfig(0)); err != nil {
+		d.unicast.Close()
+		return err
+	}
+	d.wake, d.stop = make(chan struct{}, 1), make(chan struct{})
+	return nil
+}
+
+func (n *Network) startDiscovery() {
+	d := &n.discovery
+	d.unicast.Serve(func(from netip.AddrPort, b []byte) { n.receiveDiscovery(from, false, b) })
+	d.multicast.Serve(func(from netip.AddrPort, b []byte) { n.receiveDiscovery(from, true, b) })
+	n.work.Go(n.keepTime)
+}
+
+func (n *Network) closeDiscovery() error {
+	d := &n.discovery
+	close(d.stop)
+	err := d.multicast.Close()
+	if uerr := d.unicast.Close(); err == nil {
+		err = uerr
+	}
+	return err
+}
+
+// step lets the machine act, with n.mu held, and carries out what follows.
+func (n *Network) step(f func(m *sd.Machine) []sd.Action) {
+	n.mu.Lock()
+	if !n.closed {
+		n.perform(f(n.machine))
+	}
+	n.mu.Unlock()
+	n.callbacks.run()
+}
+
+func (n *Network) receiveDiscovery(from netip.AddrPort, multicast bool, b []byte) {
+	n.step(func(m *sd.Machine) []sd.Action { return m.Receive(n.now(), from, multicast, b) })
+}
+
+// keepTime ticks the machine when something is due.
+func (n *Network) keepTime() {
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		n.mu.Lock()
+		next, any := n.machine.Next()
+		n.mu.Unlock()
+		t.Stop()
+		if any {
+			t.Reset(time.Until(next))
+		}
+		select {
+		case <-t.C:
+			n.step(func(m *sd.Machine) []sd.Action { return m.Tick(n.now()) })
+		case <-n.discovery.wake:
+		case <-n.discovery.stop:
+			return
+		}
+	}
+}
+
+// perform carries out actions, in order, and has the timer look for the next
+// deadline. n.mu is held.
+func (n *Network) perform(actions []sd.Action) {
+	for _, a := range actions {
+		n.act(a)
+	}
+	select {
+	case n.discovery.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (n *Network) act(a sd.Action) {
+	switch a := a.(type) {
+	case sd.Send:
+		if err := n.discovery.unicast.Send(a.To, a.Data); err != nil {
+			n.stats.sendErrors.Add(1)
+			n.log.Warn("sd.send", "to", a.To, "error", err)
+		}
+	case sd.Available:
+		n.available(a)
+	case sd.Unavailable:
+		n.unavailable(a.Key, reasons[a.Reason])
+	case sd.OfferConflict:
+		n.log.Warn("sd.conflict", "instance", a.Key, "peer", a.Peer, "local", a.Local)
+	case sd.NeedConnection:
+		n.needConnection(a)
+	case sd.SubscriptionAcked:
+		n.subscriptionChanged(a.Key, SubscriptionActive, "")
+	case sd.SubscriptionNacked:
+		n.subscriptionChanged(a.Key, SubscriptionRefused, ReasonRefused)
+	case sd.SubscriptionMismatch:
+		n.subscriptionChanged(a.Key, SubscriptionWaiting, ReasonMismatch)
+	case sd.SubscriptionLost:
+		n.subscriptionChanged(a.Key, SubscriptionWaiting, reasons[a.Reason])
+	case sd.SubscriberAdded:
+		n.subscriberAdded(a)
+	case sd.SubscriberRemoved:
+		n.subscriberRemoved(a)
+	case sd.PeerRebooted:
+		n.peerRebooted(a.Peer.Addr())
+	case sd.JoinMulticast:
+		n.join(a.Group)
+	case sd.LeaveMulticast:
+		n.leave(a.Group)
+	case sd.RejoinDiscovery:
+		if err := n.discovery.multicast.Rejoin(); err != nil {
+			n.log.Warn("sd.rejoin", "error", err)
+		}
+	}
+}
+
+// join receives the events of a multicast eventgroup (SUB-14).
+func (n *Network) join(group netip.AddrPort) {
+	if n.groups[group] != nil {
+		return
+	}
+	u, err := endpoint.ListenMulticast(group, n.udpConfig(0))
+	if err != nil {
+		n.log.Warn("events.join", "group", group, "error", err)
+		return
+	}
+	n.groups[group] = u
+	u.Serve(n.receiveMulticast)
+}
+
+func (n *Network) leave(group netip.AddrPort) {
+	if u := n.groups[group]; u != nil {
+		delete(n.groups, group)
+		n.work.Go(func() { u.Close() }) // it waits for a handler, which may wait for n.mu
+	}
+}

@@ -1,0 +1,153 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"carisma.dev/gateway/someip/endpoint"
+)
+
+// link is the one TCP connection to a server endpoint, shared by all that use
+// services there (TCP-2). It is opened when first needed, by a call or because
+// service discovery wants it for a subscription, and again after it was lost
+// (TCP-3).
+type link struct {
+	n      *Network
+	remote netip.AddrPort
+	conn   atomic.Pointer[endpoint.Conn] // nil: not connected
+	ctx    context.Context               //nolint:containedctx // bounds the dials, whoever asked for them
+	cancel context.CancelFunc
+
+	refs int // remotes at this endpoint; guarded by n.mu
+
+	mu      sync.Mutex
+	attempt *attempt // the dial that is under way
+	closed  bool
+}
+
+// attempt is one dial; conn or err hold once done is closed.
+type attempt struct {
+	done chan struct{}
+	conn *endpoint.Conn
+	err  error
+}
+
+// dialError says that a server could not be connected to.
+type dialError struct {
+	since time.Time
+	err   error
+}
+
+func (e *dialError) Error() string { return fmt.Sprintf("runtime: connect: %v", e.err) }
+func (e *dialError) Unwrap() error { return e.err }
+
+func newLink(n *Network, remote netip.AddrPort) *link {
+	l := &link{n: n, remote: remote}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	return l
+}
+
+// get returns the connection, after connecting if need be.
+func (l *link) get(ctx context.Context) (*endpoint.Conn, error) {
+	if c := l.conn.Load(); c != nil {
+		return c, nil
+	}
+	a, err := l.dial()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-a.done:
+		return a.conn, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// dial starts an attempt or joins the one under way.
+func (l *link) dial() (*attempt, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, ErrClosed
+	}
+	if l.attempt != nil {
+		return l.attempt, nil
+	}
+	a := &attempt{done: make(chan struct{})}
+	if c := l.conn.Load(); c != nil {
+		a.conn = c
+		close(a.done)
+		return a, nil
+	}
+	l.attempt = a
+	l.n.work.Go(func() { l.run(a) })
+	return a, nil
+}
+
+// run connects, then receives until the connection ends.
+func (l *link) run(a *attempt) {
+	c := l.connect(a)
+	close(a.done)
+	if c == nil {
+		l.n.linkDown(l, nil)
+		return
+	}
+	l.n.linkUp(l, c)
+	c.Run(clientConn{l})
+	c.Close()
+}
+
+func (l *link) connect(a *attempt) *endpoint.Conn {
+	local := netip.AddrPortFrom(l.n.cfg.Address.Addr(), 0)
+	c, err := endpoint.DialTCP(l.ctx, local, l.remote, l.n.tcpConfig())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.attempt = nil
+	switch {
+	case err != nil:
+		l.n.stats.connections.Add(1)
+		a.err = &dialError{since: l.n.now(), err: err}
+		return nil
+	case l.closed:
+		c.Close()
+		a.err = ErrClosed
+		return nil
+	}
+	l.conn.Store(c)
+	a.conn = c
+	return c
+}
+
+// close ends the connection; what waits for it fails.
+func (l *link) close() {
+	l.mu.Lock()
+	l.closed = true
+	c := l.conn.Swap(nil)
+	l.mu.Unlock()
+	l.cancel()
+	if c != nil {
+		c.Abort()
+	}
+}
+
+// clientConn handles what comes over a link.
+type clientConn struct{ *link }
+
+// Message implements [endpoint.ConnHandler].
+func (h clientConn) Message(c *endpoint.Conn, msg []byte) {
+	h.n.receiveClient(c.RemoteAddr(), c, msg)
+}
+
+// Closed implements [endpoint.ConnHandler].
+func (h clientConn) Closed(c *endpoint.Conn, err error) {
+	h.conn.CompareAndSwap(c, nil)
+	if err != nil {
+		h.n.stats.connections.Add(1)
+	}
+	h.n.linkDown(h.link, c)
+}

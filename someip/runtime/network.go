@@ -1,0 +1,214 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/endpoint"
+	"carisma.dev/gateway/someip/sd"
+)
+
+// Network is the part of a stack that lives on one SOME/IP-SD domain. Its
+// methods are safe for concurrent use.
+type Network struct {
+	cfg   NetworkConfig
+	log   *slog.Logger
+	stats counters
+	work  sync.WaitGroup // goroutines besides those of the sockets
+
+	udp       *endpoint.UDP // the client side's socket (UDP-4)
+	discovery discovery
+
+	// Read on the receive path without a lock.
+	clients []atomic.Pointer[Client] // by client id, from ClientIDs.First on
+	sources atomic.Pointer[map[source]*remote]
+
+	callbacks serial // calls of the user's functions; run without mu held
+
+	mu         sync.Mutex // guards what follows, and owns the machine
+	closed     bool
+	machine    *sd.Machine
+	seen       map[InstanceKey]Availability // instances that were offered to us
+	remotes    map[InstanceKey]*remote
+	links      map[netip.AddrPort]*link
+	upstreams  map[sd.SubscriptionKey]*upstream
+	observers  []*observer
+	finds      map[InstanceKey]int
+	groups     map[netip.AddrPort]*endpoint.UDP // joined for events
+	offerings  map[InstanceKey]*Offering
+	udpPorts   map[uint16]*port
+	tcpPorts   map[uint16]*port
+	nextClient int // where the search for a free client id starts
+}
+
+func newNetwork(cfg NetworkConfig, log *slog.Logger) (*Network, error) {
+	cfg.SD = cfg.SD.withDefaults()
+	cfg.CallTimeout = orDefault(cfg.CallTimeout, DefaultCallTimeout)
+	cfg.MaxMessage = orDefault(cfg.MaxMessage, endpoint.DefaultMaxMessage)
+	machine, err := newMachine(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("runtime: network %q: %w", cfg.Name, err)
+	}
+	n := &Network{
+		cfg: cfg, log: log, machine: machine,
+		clients:   make([]atomic.Pointer[Client], int(cfg.ClientIDs.Last-cfg.ClientIDs.First)+1),
+		seen:      make(map[InstanceKey]Availability),
+		remotes:   make(map[InstanceKey]*remote),
+		links:     make(map[netip.AddrPort]*link),
+		upstreams: make(map[sd.SubscriptionKey]*upstream),
+		finds:     make(map[InstanceKey]int),
+		groups:    make(map[netip.AddrPort]*endpoint.UDP),
+		offerings: make(map[InstanceKey]*Offering),
+		udpPorts:  make(map[uint16]*port),
+		tcpPorts:  make(map[uint16]*port),
+	}
+	n.sources.Store(new(map[source]*remote))
+	if n.udp, err = n.listenClient(); err != nil {
+		return nil, fmt.Errorf("runtime: network %q: %w", cfg.Name, err)
+	}
+	if err := n.openDiscovery(); err != nil {
+		n.udp.Close()
+		return nil, fmt.Errorf("runtime: network %q: service discovery: %w", cfg.Name, err)
+	}
+	n.udp.Serve(func(from netip.AddrPort, b []byte) { n.receiveClient(from, nil, b) })
+	n.startDiscovery()
+	return n, nil
+}
+
+// listenClient opens the client side's socket, at a port of the configured range
+// if there is one.
+func (n *Network) listenClient() (*endpoint.UDP, error) {
+	r := n.cfg.ClientPorts
+	if (r == Range{}) {
+		return endpoint.ListenUDP(n.udpConfig(0))
+	}
+	var errs error
+	for p := int(r.First); p <= int(r.Last); p++ {
+		u, err := endpoint.ListenUDP(n.udpConfig(uint16(p)))
+		if err == nil {
+			return u, nil
+		}
+		errs = err
+	}
+	return nil, fmt.Errorf("no free port in %d-%d: %w", r.First, r.Last, errs)
+}
+
+func (n *Network) udpConfig(port uint16) endpoint.UDPConfig {
+	return endpoint.UDPConfig{
+		Local:         netip.AddrPortFrom(n.cfg.Address.Addr(), port),
+		Interface:     n.cfg.Interface,
+		ReceiveBuffer: n.cfg.ReceiveBuffer,
+	}
+}
+
+func (n *Network) tcpConfig() endpoint.TCPConfig {
+	return endpoint.TCPConfig{MaxMessage: n.cfg.MaxMessage, Cookies: n.cfg.MagicCookies}
+}
+
+func (n *Network) maxPayload() int { return n.cfg.MaxMessage - someip.HeaderSize }
+
+func (n *Network) now() time.Time { return time.Now() }
+
+// Name returns the configured name.
+func (n *Network) Name() string { return n.cfg.Name }
+
+// Address returns the own address with its subnet.
+func (n *Network) Address() netip.Prefix { return n.cfg.Address }
+
+// Client returns a new client of an instance, with a client id of its own. The
+// instance need not be there: it is looked for from now on.
+func (n *Network) Client(key InstanceKey) (*Client, error) {
+	if !key.Valid() {
+		return nil, fmt.Errorf("runtime: %v is not one instance", key)
+	}
+	n.mu.Lock()
+	c, err := n.newClient(key)
+	n.mu.Unlock()
+	n.callbacks.run()
+	return c, err
+}
+
+func (n *Network) newClient(key InstanceKey) (*Client, error) {
+	if n.closed {
+		return nil, ErrClosed
+	}
+	slot, ok := n.freeClient()
+	if !ok {
+		return nil, fmt.Errorf("%w in %#04x-%#04x", ErrNoClientID, n.cfg.ClientIDs.First, n.cfg.ClientIDs.Last)
+	}
+	r := n.remoteOf(key)
+	c := &Client{n: n, key: key, id: n.cfg.ClientIDs.First + uint16(slot), instance: r, pending: make(map[uint16]*call)}
+	n.clients[slot].Store(c)
+	r.clients[c] = struct{}{}
+	n.hold(r)
+	return c, nil
+}
+
+// freeClient finds an unused client id. Ids are used in turn, so that a late
+// answer to a closed client does not meet its successor.
+func (n *Network) freeClient() (int, bool) {
+	for i := range n.clients {
+		slot := (n.nextClient + i) % len(n.clients)
+		if n.clients[slot].Load() == nil {
+			n.nextClient = slot + 1
+			return slot, true
+		}
+	}
+	return 0, false
+}
+
+func (n *Network) dropClient(c *Client) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.clients[c.id-n.cfg.ClientIDs.First].Store(nil)
+	delete(c.instance.clients, c)
+	n.unuse(c.instance)
+}
+
+// close ends everything, in the order that lets peers know.
+func (n *Network) close() error {
+	n.mu.Lock()
+	offerings := make([]*Offering, 0, len(n.offerings))
+	for _, o := range n.offerings {
+		offerings = append(offerings, o)
+	}
+	if n.closed {
+		n.mu.Unlock()
+		return nil
+	}
+	n.perform(n.machine.Shutdown(n.now())) // StopOffers and StopSubscribes leave here
+	n.closed = true
+	for _, l := range n.links {
+		l.close()
+	}
+	groups, udpPorts, tcpPorts := n.groups, n.udpPorts, n.tcpPorts
+	n.mu.Unlock()
+	n.callbacks.run()
+
+	for _, o := range offerings {
+		o.cancel()
+	}
+	for i := range n.clients {
+		if c := n.clients[i].Load(); c != nil {
+			c.Close()
+		}
+	}
+	errs := []error{n.closeDiscovery(), n.udp.Close()}
+	for _, g := range groups {
+		errs = append(errs, g.Close())
+	}
+	for _, p := range udpPorts {
+		errs = append(errs, p.close())
+	}
+	for _, p := range tcpPorts {
+		errs = append(errs, p.close())
+	}
+	n.work.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,224 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"carisma.dev/gateway/someip/sd"
+)
+
+// Offering is a service instance that this network offers. Its methods are safe
+// for concurrent use.
+type Offering struct {
+	n        *Network
+	cfg      ServiceConfig
+	key      InstanceKey
+	ctx      context.Context //nolint:containedctx // the life of the offering, given to its handler
+	cancel   context.CancelFunc
+	methods  map[uint16]bool // whether fire and forget; nil: the handler decides
+	events   map[uint16]*event
+	udp, tcp *port
+
+	subscribers []sd.Subscriber // guarded by n.mu
+	stopped     bool            // guarded by n.mu
+}
+
+// Offer makes a service instance available on the network. It is announced when
+// Offer returns, so everything behind the handler must work by then (14.4).
+func (n *Network) Offer(cfg ServiceConfig) (*Offering, error) {
+	o, err := n.newOffering(cfg)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	err = n.start(o)
+	n.mu.Unlock()
+	n.callbacks.run()
+	if err != nil {
+		o.cancel()
+		return nil, err
+	}
+	return o, nil
+}
+
+func (n *Network) newOffering(cfg ServiceConfig) (*Offering, error) {
+	o := &Offering{
+		n: n, cfg: cfg,
+		key:    InstanceKey{Service: cfg.Service, Instance: cfg.Instance, Major: cfg.Major},
+		events: make(map[uint16]*event, len(cfg.Events)),
+	}
+	if cfg.Methods != nil {
+		o.methods = make(map[uint16]bool, len(cfg.Methods))
+		for _, m := range cfg.Methods {
+			if m.ID == 0 || m.ID >= 0x7FFF {
+				return nil, fmt.Errorf("runtime: %v: %#04x is no method id", o.key, m.ID)
+			}
+			o.methods[m.ID] = m.FireAndForget
+		}
+	}
+	for _, e := range cfg.Events {
+		switch {
+		case e.ID <= 0x8000 || e.ID == 0xFFFF:
+			return nil, fmt.Errorf("runtime: %v: %#04x is no event id", o.key, e.ID)
+		case e.Reliable && cfg.TCPPort == 0, !e.Reliable && cfg.UDPPort == 0:
+			return nil, fmt.Errorf("runtime: %v: event %#04x needs a port that is not offered", o.key, e.ID)
+		}
+		o.events[e.ID] = &event{o: o, cfg: e}
+	}
+	o.ctx, o.cancel = context.WithCancel(context.Background())
+	return o, nil
+}
+
+// start opens the ports and announces the offering. n.mu is held.
+func (n *Network) start(o *Offering) (err error) {
+	if n.closed {
+		return ErrClosed
+	}
+	if n.offerings[o.key] != nil {
+		return fmt.Errorf("%w: %v is offered already", ErrInUse, o.key)
+	}
+	defer func() {
+		if err != nil {
+			o.udp.release()
+			o.tcp.release()
+		}
+	}()
+	if o.udp, err = n.openPort(o.cfg.UDPPort, false, o.key); err != nil {
+		return err
+	}
+	if o.tcp, err = n.openPort(o.cfg.TCPPort, true, o.key); err != nil {
+		return err
+	}
+	actions, err := n.machine.Offer(n.now(), o.spec())
+	if err != nil {
+		return err
+	}
+	n.offerings[o.key] = o
+	o.udp.add(o)
+	o.tcp.add(o)
+	n.log.Info("offer.start", "instance", o.key, "udp", o.udp.addr(), "tcp", o.tcp.addr())
+	n.perform(actions)
+	return nil
+}
+
+// spec is what discovery announces, and by which it judges subscriptions.
+func (o *Offering) spec() sd.OfferSpec {
+	spec := sd.OfferSpec{
+		Key: o.key, Minor: o.cfg.Minor,
+		Endpoints: sd.Endpoints{UDP: o.udp.addr(), TCP: o.tcp.addr()},
+	}
+	for _, e := range o.cfg.Events {
+		for _, id := range e.Eventgroups {
+			i := slices.IndexFunc(spec.Eventgroups, func(g sd.Eventgroup) bool { return g.ID == id })
+			if i < 0 {
+				i = len(spec.Eventgroups)
+				spec.Eventgroups = append(spec.Eventgroups, sd.Eventgroup{ID: id})
+			}
+			g := &spec.Eventgroups[i]
+			g.UDP, g.TCP = g.UDP || !e.Reliable, g.TCP || e.Reliable
+		}
+	}
+	return spec
+}
+
+// Key returns what is offered.
+func (o *Offering) Key() InstanceKey { return o.key }
+
+// Endpoints returns where it is offered.
+func (o *Offering) Endpoints() Endpoints {
+	return Endpoints{UDP: o.udp.addr(), TCP: o.tcp.addr()}
+}
+
+// Stop withdraws the offer. The StopOffer has left when it returns; requests that
+// were received before may still be answered. TCP connections stay for the clients
+// to close (SV-7).
+func (o *Offering) Stop() {
+	n := o.n
+	n.mu.Lock()
+	if !o.stopped && !n.closed {
+		o.stopped = true
+		n.log.Info("offer.stop", "instance", o.key)
+		n.perform(n.machine.StopOffer(n.now(), o.key))
+		delete(n.offerings, o.key)
+		o.udp.remove(o)
+		o.tcp.remove(o)
+		o.udp.release()
+		o.tcp.release()
+	}
+	n.mu.Unlock()
+	o.cancel()
+	n.callbacks.run()
+}
+
+// subscriberAdded begins to send events to a subscriber, with the values that the
+// fields have for a new one (SUB-7). The Ack has left before. n.mu is held, here
+// and below.
+func (n *Network) subscriberAdded(a sd.SubscriberAdded) {
+	o := n.offerings[a.Instance]
+	if o == nil {
+		return
+	}
+	if !slices.Contains(o.subscribers, a.Subscriber) {
+		o.subscribers = append(o.subscribers, a.Subscriber)
+		n.log.Info("subscriber.added", "instance", a.Instance, "eventgroup", a.Eventgroup, "peer", a.Peer)
+	}
+	for _, e := range o.events {
+		if slices.Contains(e.cfg.Eventgroups, a.Eventgroup) {
+			e.subscribe(o.targets(e), a)
+		}
+	}
+}
+
+func (n *Network) subscriberRemoved(a sd.SubscriberRemoved) {
+	o := n.offerings[a.Instance]
+	if o == nil {
+		return
+	}
+	n.log.Info("subscriber.removed", "instance", a.Instance, "eventgroup", a.Eventgroup, "peer", a.Peer, "reason", a.Reason)
+	o.subscribers = slices.DeleteFunc(o.subscribers, func(s sd.Subscriber) bool { return s == a.Subscriber })
+	for _, e := range o.events {
+		if slices.Contains(e.cfg.Eventgroups, a.Eventgroup) {
+			e.setTargets(o.targets(e))
+		}
+	}
+}
+
+// targets is where an event goes: each endpoint once, whatever the number of its
+// eventgroups that it subscribed to.
+func (o *Offering) targets(e *event) []way {
+	var list []way
+	for _, s := range o.subscribers {
+		if !slices.Contains(e.cfg.Eventgroups, s.Eventgroup) {
+			continue
+		}
+		if w, ok := o.wayTo(e, s.Endpoints); ok && !slices.Contains(list, w) {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// wayTo is how an event reaches a subscriber: TCP events on the client's own
+// connection.
+func (o *Offering) wayTo(e *event, to sd.Endpoints) (way, bool) {
+	if !e.cfg.Reliable {
+		return way{udp: o.udp.socket(), to: to.UDP}, to.UDP.IsValid()
+	}
+	if !to.TCP.IsValid() {
+		return way{}, false
+	}
+	c := o.tcp.tcp.Conn(to.TCP)
+	return way{conn: c, to: to.TCP}, c != nil
+}
+
+// Subscribers returns the number of endpoints that an event would be sent to now.
+func (o *Offering) Subscribers(event uint16) int {
+	e := o.events[event]
+	if e == nil {
+		return 0
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.targets)
+}

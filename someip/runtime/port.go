@@ -1,0 +1,178 @@
+package runtime
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+
+	"carisma.dev/gateway/someip/endpoint"
+	"carisma.dev/gateway/someip/sd"
+)
+
+// port is a server socket with the offerings that are reached there. Several
+// services share it; instances of one service cannot, because the instance id is
+// not on the wire (UDP-5).
+type port struct {
+	n      *Network
+	number uint16
+	udp    *endpoint.UDP      // either
+	tcp    *endpoint.Listener // or
+
+	services atomic.Pointer[map[uint16][]*Offering] // replaced, never changed, under n.mu
+}
+
+// openPort returns the port of that number, opened if it is not yet. n.mu is held,
+// as for all here.
+func (n *Network) openPort(number uint16, reliable bool, service InstanceKey) (*port, error) {
+	if number == 0 {
+		return nil, nil
+	}
+	if number == AutoPort {
+		return n.openAnyPort(reliable, service)
+	}
+	if number == n.cfg.SD.Port { // UDP-6: case 74
+		return nil, fmt.Errorf("%w: port %d is that of service discovery", ErrInUse, number)
+	}
+	ports := n.portsOf(reliable)
+	if p := ports[number]; p != nil {
+		for _, o := range (*p.services.Load())[service.Service] {
+			if o.key.Instance != service.Instance {
+				return nil, fmt.Errorf("%w: port %d has %v already", ErrInUse, number, o.key) // UDP-5
+			}
+		}
+		return p, nil
+	}
+	p := &port{n: n, number: number}
+	p.services.Store(new(map[uint16][]*Offering))
+	var err error
+	if reliable {
+		p.tcp, err = endpoint.ListenTCP(netip.AddrPortFrom(n.cfg.Address.Addr(), number), n.tcpConfig())
+	} else {
+		p.udp, err = endpoint.ListenUDP(n.udpConfig(number))
+	}
+	if err != nil {
+		return nil, err
+	}
+	ports[number] = p
+	if reliable {
+		p.tcp.Serve(p)
+	} else {
+		p.udp.Serve(func(from netip.AddrPort, b []byte) { p.receive(from, nil, b) })
+	}
+	return p, nil
+}
+
+// openAnyPort opens a free port of the configured range. A TCP port takes the
+// number that the same service has on UDP if it can: that is for the caller to ask.
+func (n *Network) openAnyPort(reliable bool, service InstanceKey) (*port, error) {
+	r := n.cfg.Ports
+	if (r == Range{}) {
+		return nil, fmt.Errorf("runtime: network %q has no ports to choose from", n.cfg.Name)
+	}
+	ports := n.portsOf(reliable)
+	for number := int(r.First); number <= int(r.Last); number++ {
+		if ports[uint16(number)] != nil {
+			continue
+		}
+		if p, err := n.openPort(uint16(number), reliable, service); err == nil {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: all ports of %d-%d", ErrInUse, r.First, r.Last)
+}
+
+func (n *Network) portsOf(reliable bool) map[uint16]*port {
+	if reliable {
+		return n.tcpPorts
+	}
+	return n.udpPorts
+}
+
+func (p *port) addr() netip.AddrPort {
+	if p == nil {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(p.n.cfg.Address.Addr(), p.number)
+}
+
+func (p *port) socket() *endpoint.UDP {
+	if p == nil {
+		return nil
+	}
+	return p.udp
+}
+
+func (p *port) add(o *Offering) {
+	if p == nil {
+		return
+	}
+	m := maps.Clone(*p.services.Load())
+	if m == nil {
+		m = make(map[uint16][]*Offering)
+	}
+	m[o.key.Service] = append(slices.Clone(m[o.key.Service]), o)
+	p.services.Store(&m)
+}
+
+func (p *port) remove(o *Offering) {
+	if p == nil {
+		return
+	}
+	m := maps.Clone(*p.services.Load())
+	list := slices.DeleteFunc(slices.Clone(m[o.key.Service]), func(x *Offering) bool { return x == o })
+	if len(list) == 0 {
+		delete(m, o.key.Service)
+	} else {
+		m[o.key.Service] = list
+	}
+	p.services.Store(&m)
+}
+
+// release gives a port up that has no offering. A TCP port stays while clients are
+// connected: closing is their part (TCP-2, case 17).
+func (p *port) release() {
+	if p == nil || len(*p.services.Load()) > 0 || p.n.closed {
+		return
+	}
+	if p.tcp != nil && p.tcp.Conns() > 0 {
+		return
+	}
+	ports := p.n.portsOf(p.tcp != nil)
+	if ports[p.number] == p {
+		delete(ports, p.number)
+		p.n.work.Go(func() { p.close() }) // it waits for handlers, which may wait for n.mu
+	}
+}
+
+func (p *port) close() error {
+	if p.tcp != nil {
+		return p.tcp.Close()
+	}
+	return p.udp.Close()
+}
+
+// Opened implements [endpoint.AcceptHandler]: discovery takes subscriptions to TCP
+// events only from who is connected (SUB-9).
+func (p *port) Opened(c *endpoint.Conn) {
+	p.n.step(func(m *sd.Machine) []sd.Action { return m.Accepted(p.n.now(), c.LocalAddr(), c.RemoteAddr()) })
+}
+
+// Message implements [endpoint.ConnHandler].
+func (p *port) Message(c *endpoint.Conn, msg []byte) { p.receive(c.RemoteAddr(), c, msg) }
+
+// Closed implements [endpoint.ConnHandler].
+func (p *port) Closed(c *endpoint.Conn, err error) {
+	n := p.n
+	if err != nil {
+		n.log.Debug("tcp.closed", "peer", c.RemoteAddr(), "error", err)
+	}
+	n.mu.Lock()
+	if !n.closed {
+		n.perform(n.machine.Closed(n.now(), c.LocalAddr(), c.RemoteAddr()))
+		p.release()
+	}
+	n.mu.Unlock()
+	n.callbacks.run()
+}

@@ -1,0 +1,142 @@
+package runtime
+
+import (
+	"net/netip"
+	"sync/atomic"
+)
+
+// remote is an instance of another host that clients or subscriptions use. It
+// exists while they do, whether the instance is there or not.
+type remote struct {
+	n     *Network
+	key   InstanceKey
+	state atomic.Pointer[remoteState]
+
+	// upstreams are the subscribed eventgroups, for the receive path: replaced,
+	// never changed.
+	upstreams atomic.Pointer[[]*upstream]
+
+	clients map[*Client]struct{} // guarded by n.mu
+	users   int                  // clients and upstreams; guarded by n.mu
+}
+
+// remoteState is the availability with what the call path needs. It is replaced,
+// never changed.
+type remoteState struct {
+	Availability
+	link *link // to Endpoints.TCP while Up and offered over TCP
+}
+
+func (s *remoteState) unavailable() error {
+	return &UnavailableError{Key: s.Key, Reason: s.Reason, Since: s.Since}
+}
+
+func (r *remote) availability() Availability { return r.state.Load().Availability }
+
+// stillAt returns nil while the instance is reached at an address, else why it
+// is not.
+func (r *remote) stillAt(addr netip.AddrPort) error {
+	st := r.state.Load()
+	if st.Up && (st.Endpoints.UDP == addr || st.Endpoints.TCP == addr) {
+		return nil
+	}
+	if st.Up {
+		return &UnavailableError{Key: r.key, Reason: ReasonEndpointChange, Since: st.Since}
+	}
+	return st.unavailable()
+}
+
+// source is what tells from which instance a notification is: the instance id
+// is not on the wire.
+type source struct {
+	service  uint16
+	major    uint8
+	reliable bool
+	from     netip.AddrPort
+}
+
+// remoteOf returns the record of an instance, new if need be. n.mu is held.
+func (n *Network) remoteOf(key InstanceKey) *remote {
+	if r := n.remotes[key]; r != nil {
+		return r
+	}
+	r := &remote{n: n, key: key, clients: make(map[*Client]struct{})}
+	r.upstreams.Store(new([]*upstream))
+	st := &remoteState{Availability: Availability{Key: key, Reason: ReasonNotOffered, Since: n.now()}}
+	if seen, ok := n.seen[key]; ok {
+		st.Availability = seen
+	}
+	n.remotes[key] = r
+	n.setState(r, st)
+	return r
+}
+
+// setState makes st the state of r, with its link. n.mu is held.
+func (n *Network) setState(r *remote, st *remoteState) {
+	old := r.state.Load()
+	if st.Up && st.Endpoints.TCP.IsValid() {
+		st.link = n.holdLink(st.Endpoints.TCP)
+	}
+	r.state.Store(st)
+	if old != nil && old.link != nil {
+		n.dropLink(old.link)
+	}
+	n.rebuildSources()
+}
+
+// hold and unuse count the users of r: the first makes discovery look for it. n.mu
+// is held.
+func (n *Network) hold(r *remote) {
+	if r.users++; r.users == 1 {
+		n.find(r.key)
+	}
+}
+
+func (n *Network) unuse(r *remote) {
+	if r.users--; r.users > 0 {
+		return
+	}
+	delete(n.remotes, r.key)
+	n.stopFind(r.key)
+	if l := r.state.Load().link; l != nil {
+		n.dropLink(l)
+	}
+	n.rebuildSources()
+}
+
+// rebuildSources makes the table by which notifications find their instance.
+// n.mu is held.
+func (n *Network) rebuildSources() {
+	t := make(map[source]*remote, len(n.remotes))
+	for key, r := range n.remotes {
+		st := r.state.Load()
+		if !st.Up || len(*r.upstreams.Load()) == 0 {
+			continue
+		}
+		if a := st.Endpoints.UDP; a.IsValid() {
+			t[source{key.Service, key.Major, false, a}] = r
+		}
+		if a := st.Endpoints.TCP; a.IsValid() {
+			t[source{key.Service, key.Major, true, a}] = r
+		}
+	}
+	n.sources.Store(&t)
+}
+
+// holdLink and dropLink share the links of the network. n.mu is held.
+func (n *Network) holdLink(addr netip.AddrPort) *link {
+	l := n.links[addr]
+	if l == nil {
+		l = newLink(n, addr)
+		n.links[addr] = l
+	}
+	l.refs++
+	return l
+}
+
+func (n *Network) dropLink(l *link) {
+	if l.refs--; l.refs == 0 {
+		delete(n.links, l.remote)
+		l.close() // CL-8
+	}
+}

@@ -1,0 +1,158 @@
+package runtime
+
+import (
+	"errors"
+	"net/netip"
+	"sync/atomic"
+
+	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/endpoint"
+)
+
+// exchange is what answering a request needs.
+type exchange struct {
+	n        *Network
+	header   someip.Header
+	back     way
+	answered atomic.Bool
+}
+
+// answer sends the one answer of a request from the endpoint that it was sent to
+// (UDP-4).
+func (r *Request) answer(typ someip.MessageType, code someip.ReturnCode, payload []byte) error {
+	if r.NoReturn || r.answered.Swap(true) {
+		return ErrAnswered
+	}
+	if !r.header.MayAnswer() && code != someip.OK {
+		return nil // RC-1: an error never goes back to a request that came with a code
+	}
+	limit := someip.MaxUDPPayload
+	if r.back.conn != nil {
+		limit = r.n.maxPayload()
+	}
+	var tooLarge error
+	if len(payload) > limit { // UDP-2: case 11
+		typ, code, payload, tooLarge = someip.Error, someip.NotOK, nil, ErrTooLarge
+	}
+	m := r.header.Response(payload)
+	m.Type, m.Code = typ, code
+	err := r.back.send(m)
+	if err != nil {
+		r.n.stats.sendErrors.Add(1)
+	}
+	return errors.Join(tooLarge, err)
+}
+
+// receive takes what reaches a server port: a datagram, or one message of a
+// connection. The order of checks decides which error a faulty request gets
+// (1.6); only requests get one, and only these of the stack carry no payload (RC-4).
+func (p *port) receive(from netip.AddrPort, conn *endpoint.Conn, b []byte) {
+	n := p.n
+	back := way{conn: conn, udp: p.udp, to: from}
+	if from == p.addr() {
+		n.stats.wrongType.Add(1) // RC-6: our own words
+		return
+	}
+	for first := true; len(b) > 0; first = false {
+		m, rest, err := someip.ParseMessage(b)
+		if err != nil {
+			n.stats.malformed.Add(1)
+			return // UDP-7: case 1
+		}
+		if m.ProtocolVersion != someip.ProtocolVersion {
+			n.stats.wrongProtocol.Add(1)
+			// Behind another message it is more likely junk than a header.
+			if first && !n.cfg.SilentOnWrongProtocol {
+				n.refuse(m.Header, back, someip.WrongProtocolVersion)
+			}
+			return
+		}
+		b = rest
+		p.dispatch(m, back)
+	}
+}
+
+func (p *port) dispatch(m someip.Message, back way) {
+	n := p.n
+	switch {
+	case m.Type.TP():
+		n.stats.segments.Add(1) // TP-10
+		return
+	case m.Type != someip.Request && m.Type != someip.RequestNoReturn:
+		n.stats.wrongType.Add(1) // case 10, and what only clients get
+		return
+	case !m.Code.Valid(), m.Code != someip.OK && n.cfg.Strict:
+		n.stats.wrongReturnCode.Add(1) // case 5
+		return
+	case m.Service == someip.ServiceSD:
+		n.stats.unknownService.Add(1)
+		return
+	}
+	o, code := p.find(m.Header)
+	switch code {
+	case someip.OK:
+		o.serve(m, back)
+		return
+	case someip.UnknownService:
+		n.stats.unknownService.Add(1)
+	case someip.WrongInterfaceVersion:
+		n.stats.wrongInterface.Add(1)
+	case someip.UnknownMethod:
+		n.stats.unknownMethod.Add(1)
+	default:
+		n.stats.wrongType.Add(1)
+	}
+	n.refuse(m.Header, back, code)
+}
+
+// find applies the checks 4 to 7: service, version, method, type (case 7).
+func (p *port) find(h someip.Header) (*Offering, someip.ReturnCode) {
+	list := (*p.services.Load())[h.Service]
+	if len(list) == 0 {
+		return nil, someip.UnknownService
+	}
+	for _, o := range list {
+		if o.key.Major == h.InterfaceVersion { // SV-8
+			return o, o.check(h)
+		}
+	}
+	return nil, someip.WrongInterfaceVersion
+}
+
+// check applies the checks of method and type.
+func (o *Offering) check(h someip.Header) someip.ReturnCode {
+	if o.cfg.Handler == nil || h.Method == 0 || h.Method == 0x7FFF || someip.IsEvent(h.Method) {
+		return someip.UnknownMethod
+	}
+	if o.methods == nil {
+		return someip.OK
+	}
+	fireAndForget, ok := o.methods[h.Method]
+	switch {
+	case !ok:
+		return someip.UnknownMethod
+	case fireAndForget != (h.Type == someip.RequestNoReturn):
+		return someip.WrongMessageType
+	}
+	return someip.OK
+}
+
+// serve hands a request to the handler.
+func (o *Offering) serve(m someip.Message, back way) {
+	r := &Request{
+		Payload: m.Payload, Peer: back.to, Method: m.Method, Client: m.Client, Session: m.Session,
+		NoReturn: m.Type == someip.RequestNoReturn, Reliable: back.conn != nil,
+	}
+	r.n, r.header, r.back = o.n, m.Header, back
+	o.cfg.Handler.ServeSOMEIP(o.ctx, r)
+}
+
+// refuse answers a request with an error of the stack, if it may be answered.
+func (n *Network) refuse(h someip.Header, back way, code someip.ReturnCode) {
+	if !h.MayAnswer() {
+		return
+	}
+	if err := back.send(h.Failure(code, true, nil)); err != nil {
+		n.stats.sendErrors.Add(1)
+	}
+}

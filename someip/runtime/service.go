@@ -1,0 +1,33 @@
+package runtime
+
+// ServiceConfig describes a service instance to offer.
+type ServiceConfig struct {
+	Service, Instance uint16
+	Major             uint8
+	Minor             uint32
+	// UDPPort and TCPPort are where it is offered; 0: not over that transport;
+	// [AutoPort]: a free one. Services may share a port, two instances of one
+	// service may not (UDP-5).
+	UDPPort, TCPPort uint16
+	Events           []EventConfig
+	// Methods are those that exist; others are answered E_UNKNOWN_METHOD.
+	// Nil: the handler gets every request and decides.
+	Methods []MethodConfig
+	// Handler serves the requests; nil answers each E_UNKNOWN_METHOD.
+	Handler Handler
+}
+
+// EventConfig describes an event or the notifier of a field.
+type EventConfig struct {
+	ID          uint16
+	Reliable    bool     // sent over TCP
+	Eventgroups []uint16 // the groups that contain it
+	// Field makes it a notifier: a new subscriber gets the last value at once.
+	Field bool
+}
+
+// MethodConfig describes a method.
+type MethodConfig struct {
+	ID            uint16
+	FireAndForget bool // takes REQUEST_NO_RETURN only; others take REQUEST only
+}

@@ -1,0 +1,51 @@
+package runtime
+
+import "sync/atomic"
+
+// Stats counts what a network received and could not use, and what it could not
+// send, since it was opened.
+type Stats struct {
+	Malformed         uint64 // datagrams with bytes that are no message, and broken streams
+	WrongProtocol     uint64 // messages of another protocol version (HDR-3)
+	Segments          uint64 // TP segments where none is expected (TP-10)
+	UnknownService    uint64 // requests for what is not offered at that endpoint
+	WrongInterface    uint64 // requests for another major version
+	UnknownMethod     uint64 // requests for a method that does not exist
+	WrongType         uint64 // messages whose type does not fit, or has no meaning
+	WrongReturnCode   uint64 // messages with a return code that they may not have
+	UnmatchedReplies  uint64 // late, doubled or foreign answers (SES-3)
+	UnexpectedEvents  uint64 // notifications without subscription or from elsewhere
+	SDMalformed       uint64 // SD messages refused whole
+	Timeouts          uint64 // calls given up by their caller
+	EventsDropped     uint64 // notifications that a slow TCP client made us drop
+	SendErrors        uint64 // messages that could not be handed to the network
+	ConnectionsFailed uint64 // TCP connections that could not be opened or broke
+}
+
+type counters struct {
+	malformed, wrongProtocol, segments, unknownService, wrongInterface, unknownMethod,
+	wrongType, wrongReturnCode, unmatched, unexpected, sdMalformed, timeouts,
+	eventsDropped, sendErrors, connections atomic.Uint64
+}
+
+// Stats returns a snapshot of the counters.
+func (n *Network) Stats() Stats {
+	c := &n.stats
+	return Stats{
+		Malformed:         c.malformed.Load(),
+		WrongProtocol:     c.wrongProtocol.Load(),
+		Segments:          c.segments.Load(),
+		UnknownService:    c.unknownService.Load(),
+		WrongInterface:    c.wrongInterface.Load(),
+		UnknownMethod:     c.unknownMethod.Load(),
+		WrongType:         c.wrongType.Load(),
+		WrongReturnCode:   c.wrongReturnCode.Load(),
+		UnmatchedReplies:  c.unmatched.Load(),
+		UnexpectedEvents:  c.unexpected.Load(),
+		SDMalformed:       c.sdMalformed.Load(),
+		Timeouts:          c.timeouts.Load(),
+		EventsDropped:     c.eventsDropped.Load(),
+		SendErrors:        c.sendErrors.Load(),
+		ConnectionsFailed: c.connections.Load(),
+	}
+}
