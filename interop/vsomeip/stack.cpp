@@ -1,5 +1,6 @@
 #include "stack.hpp"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -11,42 +12,15 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace peer {
 
 namespace {
 
-// The prefix of vsomeip's local sockets is /tmp/ and the name of its "network": a way
-// through a directory of our own keeps several hosts of one machine apart.
-const char *const kTmp = "/tmp";
-
-// directory makes a directory that goes with the process, however the process ends: a child
-// waits for the pipe to break.
-std::string directory() {
-    std::string path = std::string(kTmp) + "/carisma-vsomeip-XXXXXX";
-    if (!mkdtemp(path.data()))
-        throw std::runtime_error("no temporary directory in /tmp");
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        throw std::runtime_error("no pipe");
-    const pid_t child = fork();
-    if (child < 0)
-        throw std::runtime_error("no process");
-    if (child == 0) {
-        setsid();
-        for (int fd : {0, 1, 2, ends[1]})
-            close(fd);
-        char byte;
-        while (read(ends[0], &byte, 1) < 0 && errno == EINTR) {
-        }
-        std::error_code ignored;
-        std::filesystem::remove_all(path, ignored);
-        _exit(0);
-    }
-    close(ends[0]); // ends[1] stays open until the process ends
-    return path;
-}
+// vsomeip names its local sockets by /tmp/ and the name of its "network".
+const std::string kTmp = "/tmp/";
 
 std::string hex(unsigned value) {
     std::ostringstream s;
@@ -122,6 +96,37 @@ sigset_t end_signals() {
 
 } // namespace
 
+Directory::Directory() : path_(kTmp + "carisma-vsomeip-XXXXXX") {
+    if (!mkdtemp(path_.data()))
+        throw std::runtime_error("no temporary directory in " + kTmp);
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        throw std::runtime_error("no pipe");
+    remover_ = fork();
+    if (remover_ < 0)
+        throw std::runtime_error("no process");
+    if (remover_ == 0) {
+        setsid(); // what ends the group of the program does not end this
+        for (int fd : {0, 1, 2, ends[1]})
+            close(fd);
+        char byte;
+        while (read(ends[0], &byte, 1) < 0 && errno == EINTR) {
+        }
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+        _exit(0);
+    }
+    close(ends[0]);
+    alive_ = ends[1];
+}
+
+Directory::~Directory() {
+    close(alive_);
+    waitpid(remover_, nullptr, 0);
+}
+
+std::string Directory::network() const { return path_.substr(kTmp.size()) + "/local"; }
+
 Flags::Flags(int argc, char **argv) {
     for (int i = 1; i < argc; ++i) {
         const std::string word = argv[i];
@@ -152,9 +157,8 @@ Stack::Stack(const std::string &name, const Flags &flags, std::vector<Offered> o
         pthread_sigmask(SIG_BLOCK, &set, nullptr);
     }
 
-    const std::string dir = directory();
-    const std::string file = dir + "/vsomeip.json";
-    std::ofstream(file) << configuration(name, dir.substr(std::string(kTmp).size() + 1) + "/local", flags, offered_);
+    const std::string file = directory_.path() + "/vsomeip.json";
+    std::ofstream(file) << configuration(name, directory_.network(), flags, offered_);
     setenv("VSOMEIP_CONFIGURATION", file.c_str(), 1);
 
     // vsomeip logs to std::cout; the programs report by printf, on a standard output of their own.

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include <sys/types.h>
+
 #include <vsomeip/vsomeip.hpp>
 
 namespace peer {
@@ -31,6 +33,25 @@ struct Offered {
     uint8_t major;
     uint32_t minor;
     uint16_t udp, tcp;
+};
+
+// Directory is a directory for the local sockets and the configuration of one application. It
+// goes with the process, however the process ends.
+class Directory {
+public:
+    Directory();
+    ~Directory();
+    Directory(const Directory &) = delete;
+    Directory &operator=(const Directory &) = delete;
+
+    const std::string &path() const { return path_; }
+    // network is the name that makes vsomeip put its sockets there.
+    std::string network() const;
+
+private:
+    std::string path_;
+    int alive_;     // open as long as the process lives
+    pid_t remover_; // removes the directory when that ends
 };
 
 // Stack is one vsomeip application on one host of one network.
@@ -59,6 +80,7 @@ public:
     void stop();
 
 private:
+    Directory directory_;
     std::vector<Offered> offered_;
     std::shared_ptr<vsomeip::application> app_;
     std::thread running_;
