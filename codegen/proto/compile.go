@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
 
 	"github.com/bufbuild/protocompile"
 	"github.com/bufbuild/protocompile/linker"
@@ -28,12 +31,14 @@ func (s *sources) compile() (*descriptorpb.FileDescriptorSet, error) {
 		})),
 		SourceInfoMode: protocompile.SourceInfoStandard | protocompile.SourceInfoExtraOptionLocations,
 		Reporter: reporter.NewReporter(func(err reporter.ErrorWithPos) error {
-			at := err.GetPosition()
-			r.add(model.Position{File: s.shown(at.Filename), Line: at.Line, Column: at.Col}, "", "%s", explain(err.Unwrap()))
+			s.report(r, err)
 			return nil
 		}, nil),
 	}
 	linked, err := compiler.Compile(context.Background(), s.order...)
+	if placed, ok := errors.AsType[reporter.ErrorWithPos](err); ok {
+		s.report(r, placed) // an import that is not found does not pass the reporter
+	}
 	if mistakes := r.err(); mistakes != nil {
 		return nil, mistakes
 	}
@@ -43,12 +48,29 @@ func (s *sources) compile() (*descriptorpb.FileDescriptorSet, error) {
 	return normalise(collect(linked))
 }
 
-// explain puts what protocompile says about a missing import into better words.
-func explain(err error) string {
+var definedAt = regexp.MustCompile(`^(.* already defined at )(.+):(\d+):(\d+)$`)
+
+// report takes over what protocompile says.
+func (s *sources) report(r *reports, err reporter.ErrorWithPos) {
+	at := err.GetPosition()
+	message := err.Unwrap().Error()
+	allowed := optionHint(message)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "the imported file is in none of the import roots"
+		message = strings.TrimSuffix(message, ": "+fs.ErrNotExist.Error())
+		allowed = "the path of a file below one of the import roots"
 	}
-	return err.Error()
+	pos := model.Position{File: s.shown(at.Filename), Line: at.Line, Column: at.Col}
+	if m := definedAt.FindStringSubmatch(message); m != nil {
+		other := model.Position{File: s.shown(m[2])}
+		other.Line, _ = strconv.Atoi(m[3])
+		other.Column, _ = strconv.Atoi(m[4])
+		// Files are linked at the same time: which is first is chance.
+		if comparePositions(other, pos) > 0 {
+			other, pos = pos, other
+		}
+		message, allowed = m[1]+other.String(), "each name once"
+	}
+	r.add(pos, allowed, "%s", message)
 }
 
 // collect returns the files and all they import, imports first.

@@ -50,12 +50,14 @@ func (r *reports) add(pos model.Position, allowed, format string, args ...any) {
 }
 
 func (r *reports) err() error {
-	slices.SortStableFunc(r.list, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(a.Pos.File, b.Pos.File), cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column))
-	})
+	slices.SortStableFunc(r.list, func(a, b *Error) int { return comparePositions(a.Pos, b.Pos) })
 	all := make([]error, len(r.list))
 	for i, e := range r.list {
 		all[i] = e
 	}
 	return errors.Join(all...)
+}
+
+func comparePositions(a, b model.Position) int {
+	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 }

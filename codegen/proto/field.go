@@ -14,9 +14,15 @@ import (
 
 // fieldReader is a field, and the rpcs that access it in the order of the file.
 type fieldReader struct {
-	field *model.Field
-	rpcs  []protoreflect.MethodDescriptor
-	value []*model.Struct // what each of rpcs carries
+	field  *model.Field
+	values []fieldValue
+}
+
+// fieldValue is what an rpc of a field takes, returns or sends.
+type fieldValue struct {
+	rpc  protoreflect.MethodDescriptor
+	verb string
+	args *model.Struct
 }
 
 // readFieldRPC reads a getter, setter or notifier.
@@ -51,17 +57,17 @@ func (r *interfaceReader) readFieldRPC(m protoreflect.MethodDescriptor, what *op
 	case "Get":
 		twice = f.field.Getter != nil
 		f.field.Getter = r.method(m, name, what)
-		f.carries(m, f.field.Getter.Out)
+		f.carries(m, "returns", f.field.Getter.Out)
 	case "Set":
 		twice = f.field.Setter != nil
 		f.field.Setter = r.method(m, name, what)
-		f.carries(m, f.field.Setter.In)
-		f.carries(m, f.field.Setter.Out)
+		f.carries(m, "takes", f.field.Setter.In)
+		f.carries(m, "returns", f.field.Setter.Out)
 	case "Watch":
 		twice = f.field.Notifier != nil
 		f.field.Notifier = r.event(m, name)
 		f.field.Notifier.Field = f.field
-		f.carries(m, f.field.Notifier.Args)
+		f.carries(m, "sends", f.field.Notifier.Args)
 	}
 	if twice {
 		r.add(at, "one rpc for each kind of access", "the field %s has a second %s", name, verb+name)
@@ -75,22 +81,19 @@ func shape(m protoreflect.MethodDescriptor) string {
 	return "a unary rpc"
 }
 
-func (f *fieldReader) carries(m protoreflect.MethodDescriptor, value *model.Struct) {
-	f.rpcs = append(f.rpcs, m)
-	f.value = append(f.value, value)
+func (f *fieldReader) carries(m protoreflect.MethodDescriptor, verb string, args *model.Struct) {
+	f.values = append(f.values, fieldValue{m, verb, args})
 }
 
 // checkFields requires that all rpcs of a field carry the same value.
 func (r *interfaceReader) checkFields() {
 	for _, name := range slices.Sorted(maps.Keys(r.fields)) {
-		f := r.fields[name]
-		for i := 1; i < len(f.rpcs); i++ {
-			if sameValue(f.value[0], f.value[i], nil) {
-				continue
+		values := r.fields[name].values
+		for _, v := range values[min(1, len(values)):] {
+			if first := values[0]; !sameValue(first.args, v.args, nil) {
+				r.add(r.files.pos(v.rpc), "members with the same names, numbers, types and widths",
+					"%s %s %s, but %s %s %s", v.rpc.Name(), v.verb, write(v.args), first.rpc.Name(), first.verb, write(first.args))
 			}
-			r.add(r.files.pos(f.rpcs[i]), "members with the same names, numbers, types and widths",
-				"%s carries %s, but %s carries %s", f.rpcs[i].Name(), write(f.value[i]), f.rpcs[0].Name(), write(f.value[0]))
-			break
 		}
 	}
 }

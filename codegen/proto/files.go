@@ -18,11 +18,30 @@ type files struct {
 }
 
 func newFiles(fds *descriptorpb.FileDescriptorSet, shown func(string) string) (*files, error) {
+	if err := checkDoubles(fds, shown); err != nil {
+		return nil, err
+	}
 	registry, err := protodesc.NewFiles(fds)
 	if err != nil {
 		return nil, &Error{Message: "the descriptor set is not valid: " + err.Error(), Err: err}
 	}
 	return &files{fds, registry, shown}, nil
+}
+
+// checkDoubles finds interfaces that two files have, to name both.
+func checkDoubles(fds *descriptorpb.FileDescriptorSet, shown func(string) string) error {
+	r := &reports{}
+	seen := map[string]string{}
+	for _, file := range fds.GetFile() {
+		for _, s := range file.GetService() {
+			name := file.GetPackage() + "." + s.GetName()
+			if before, ok := seen[name]; ok {
+				r.add(model.Position{File: shown(file.GetName())}, "one source of each interface", "the interface %s is also in %s", name, shown(before))
+			}
+			seen[name] = file.GetName()
+		}
+	}
+	return r.err()
 }
 
 // interfaceFiles returns the files that are not part of the program, in the

@@ -37,7 +37,9 @@ type interfaceReader struct {
 	structs map[protoreflect.FullName]*model.Struct
 	enums   map[protoreflect.FullName]*model.Enum
 	open    []protoreflect.FullName // messages being read, to name a recursion
-	fields  map[string]*fieldReader
+	// recursive messages, reported once
+	recursive map[protoreflect.FullName]bool
+	fields    map[string]*fieldReader
 }
 
 func readInterface(s protoreflect.ServiceDescriptor, f *files, r *reports) *model.Interface {
@@ -46,7 +48,7 @@ func readInterface(s protoreflect.ServiceDescriptor, f *files, r *reports) *mode
 		iface:   &model.Interface{Pos: f.pos(s), Name: string(s.Name())},
 		structs: map[protoreflect.FullName]*model.Struct{},
 		enums:   map[protoreflect.FullName]*model.Enum{},
-		fields:  map[string]*fieldReader{},
+		fields:  map[string]*fieldReader{}, recursive: map[protoreflect.FullName]bool{},
 	}
 	if proto.HasExtension(s.Options(), optionsv1.E_Someip) {
 		ir.options, _ = proto.GetExtension(s.Options(), optionsv1.E_Someip).(*optionsv1.SomeipService)

@@ -111,7 +111,8 @@ func (r *interfaceReader) union(o protoreflect.OneofDescriptor) *model.Member {
 
 // structOf reads a message as a struct type.
 func (r *interfaceReader) structOf(m protoreflect.MessageDescriptor, user protoreflect.FieldDescriptor) *model.Struct {
-	if slices.Contains(r.open, m.FullName()) && r.options != nil {
+	if slices.Contains(r.open, m.FullName()) && r.options != nil && !r.recursive[m.FullName()] {
+		r.recursive[m.FullName()] = true
 		path := r.open[slices.Index(r.open, m.FullName()):]
 		parts := make([]string, 0, len(path)+1)
 		for _, p := range append(slices.Clone(path), m.FullName()) {

@@ -1,0 +1,52 @@
+package proto
+
+import (
+	"regexp"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"carisma.dev/gateway/codegen/protos/optionsv1"
+)
+
+var optionInMessage = regexp.MustCompile(`(?:option \(|extension )(carisma\.options\.v1\.\w+)`)
+
+// optionHint says what is allowed where protocompile complains about one of our
+// options.
+func optionHint(message string) string {
+	m := optionInMessage.FindStringSubmatch(message)
+	if m == nil {
+		return ""
+	}
+	var names []string
+	extensions := optionsv1.File_carisma_options_v1_options_proto.Extensions()
+	for i := range extensions.Len() {
+		if x := extensions.Get(i); string(x.FullName()) == m[1] {
+			return string(x.Name()) + " " + outline(x.Message())
+		}
+		names = append(names, string(extensions.Get(i).Name()))
+	}
+	return strings.Join(names, ", ")
+}
+
+// outline writes the members of an option, with those of their members.
+func outline(m protoreflect.MessageDescriptor) string {
+	parts := make([]string, m.Fields().Len())
+	for i := range parts {
+		f := m.Fields().Get(i)
+		parts[i] = string(f.Name())
+		switch {
+		case f.Message() != nil:
+			parts[i] += " " + outline(f.Message())
+		case f.Enum() != nil:
+			var literals []string
+			for n := range f.Enum().Values().Len() {
+				literals = append(literals, string(f.Enum().Values().Get(n).Name()))
+			}
+			parts[i] += ": " + strings.Join(literals[1:], " | ")
+		default:
+			parts[i] += ": " + f.Kind().String()
+		}
+	}
+	return "{ " + strings.Join(parts, ", ") + " }"
+}
