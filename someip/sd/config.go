@@ -40,6 +40,9 @@ type Config struct {
 
 	// AnySourcePort accepts messages from ports other than Port (case 73).
 	AnySourcePort bool
+	// AllowOwnAddress accepts peers and endpoints at our own address: another
+	// stack shares it, with another SD port, and AnySourcePort is set.
+	AllowOwnAddress bool
 	// InitialDataControl announces explicit initial data control: with peers
 	// that do too, only the flag in a Subscribe asks for initial events (SUB-7).
 	InitialDataControl bool
@@ -109,7 +112,7 @@ func (c *Config) Validate() error {
 		{c.Group.Is4() == c.Address.Is4(), "group and own address must be of one family"},
 		{c.Port != 0, "port must not be 0"},
 		{delays(c.InitialDelayMin, c.InitialDelayMax), "initial delay: 0 <= min <= max"},
-		{c.RepetitionsBaseDelay >= 0, "repetitions base delay must not be negative"},
+		{delays(c.RepetitionsBaseDelay, time.Minute), "repetitions base delay must be 0 to 1 minute"},
 		{c.RepetitionsMax >= 0 && c.RepetitionsMax <= maxRepetitions, "repetitions max must be 0 to 10"},
 		{c.CyclicOfferDelay >= time.Millisecond, "cyclic offer delay must be 1 ms or more"},
 		{delays(c.RequestResponseDelayMin, c.RequestResponseDelayMax), "request response delay: 0 <= min <= max"},

@@ -22,14 +22,12 @@ const (
 	// ReasonWithdrawn: we ended it ourselves (StopOffer, Unsubscribe, Shutdown),
 	// or offer the instance ourselves now.
 	ReasonWithdrawn
-	// ReasonUnavailable: the instance that it belongs to became unavailable.
-	ReasonUnavailable
 )
 
 var reasonNames = [...]string{
 	ReasonStopped: "stopped", ReasonExpired: "expired", ReasonRebooted: "peer restarted",
 	ReasonMoved: "moved", ReasonDisconnected: "disconnected", ReasonLinkDown: "link down",
-	ReasonWithdrawn: "withdrawn", ReasonUnavailable: "instance unavailable",
+	ReasonWithdrawn: "withdrawn",
 }
 
 // String returns the reason in words.
