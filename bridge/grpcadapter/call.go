@@ -37,7 +37,7 @@ func (s *Server) handle(_ any, stream grpc.ServerStream) error {
 	case r.method != nil:
 		return call(stream, t.svc, r.method)
 	case r.event != nil:
-		return watch(stream, t.svc, r.event)
+		return s.watch(stream, t, r.event)
 	default:
 		return status.New(codes.Unimplemented, "%s has no method %s", iface, name)
 	}
@@ -76,7 +76,7 @@ func call(stream grpc.ServerStream, svc bridge.Service, m *model.Method) error {
 // watch serves a stream of an event or field. A caller that reads slowly loses
 // items, which the next one tells: of a field it gets the latest value, of an
 // event the newest ones.
-func watch(stream grpc.ServerStream, svc bridge.Service, e *model.Event) error {
+func (s *Server) watch(stream grpc.ServerStream, t *target, e *model.Event) error {
 	var in incoming
 	if err := receive(stream, &in); err != nil {
 		return err
@@ -96,9 +96,15 @@ func watch(stream grpc.ServerStream, svc bridge.Service, e *model.Event) error {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		queue.Close(svc.Watch(ctx, e, queue.Push))
+		queue.Close(t.svc.Watch(ctx, e, queue.Push))
 	}()
-	defer func() { cancel(); <-watched }()
+	defer func() {
+		cancel()
+		<-watched
+		if n := queue.Dropped(); n > 0 {
+			s.log.Info("slow watcher lost items", "name", t.name, "event", e.Name, "lost", n)
+		}
+	}()
 	for {
 		it, err := queue.Pop(ctx)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// descriptorSet is a parsed descriptor set.
+// descriptorSet is a parsed descriptor set, empty where err is set.
 type descriptorSet struct {
 	files      *protoregistry.Files
 	extensions *protoregistry.Types
@@ -26,26 +26,27 @@ type descriptorCache struct {
 	sets map[string]*descriptorSet
 }
 
-// get returns a parsed set. Of many sets at most limit are kept.
-func (c *descriptorCache) get(raw []byte, limit int) *descriptorSet {
+// get returns a parsed set and whether it was parsed now. At most limit sets
+// are kept.
+func (c *descriptorCache) get(raw []byte, limit int) (set *descriptorSet, fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if set := c.sets[string(raw)]; set != nil {
-		return set
+		return set, false
 	}
 	if c.sets == nil || len(c.sets) >= limit {
 		c.sets = map[string]*descriptorSet{}
 	}
-	set := parseDescriptors(raw)
+	set = parseDescriptors(raw)
 	c.sets[string(raw)] = set
-	return set
+	return set, true
 }
 
 func parseDescriptors(raw []byte) *descriptorSet {
 	set := &descriptorSet{files: &protoregistry.Files{}, extensions: &protoregistry.Types{}}
 	fds := &descriptorpb.FileDescriptorSet{}
-	if set.err = proto.Unmarshal(raw, fds); set.err != nil {
-		set.err = fmt.Errorf("grpcadapter: descriptor set: %w", set.err)
+	if err := proto.Unmarshal(raw, fds); err != nil {
+		set.err = fmt.Errorf("grpcadapter: descriptor set: %w", err)
 		return set
 	}
 	addGlobalImports(fds)

@@ -1,11 +1,14 @@
 package grpcadapter
 
 import (
+	"errors"
 	"maps"
 	"slices"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
@@ -100,11 +103,28 @@ func (v view) sets() []*descriptorSet {
 	sets := make([]*descriptorSet, 0, len(all)+1)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if len(all[name]) > 0 {
-			sets = append(sets, v.server.sets.get(all[name], 2*len(all)))
+			set, fresh := v.server.sets.get(all[name], 2*len(all))
+			if fresh && set.err != nil {
+				v.server.log.Warn("descriptors refused", "interface", name, "error", set.err)
+			}
+			sets = append(sets, set)
 		}
 	}
-	return append(sets, &descriptorSet{files: protoregistry.GlobalFiles, extensions: protoregistry.GlobalTypes})
+	return append(sets, ownServices())
 }
+
+// ownServices is the set of the services that the gateway itself implements.
+var ownServices = sync.OnceValue(func() *descriptorSet {
+	set := &descriptorSet{files: &protoregistry.Files{}, extensions: &protoregistry.Types{}}
+	for _, f := range []protoreflect.FileDescriptor{
+		healthv1.File_grpc_health_v1_health_proto,
+		reflectionv1.File_grpc_reflection_v1_reflection_proto,
+		reflectionv1alpha.File_grpc_reflection_v1alpha_reflection_proto,
+	} {
+		set.err = errors.Join(set.err, set.files.RegisterFile(f))
+	}
+	return set
+})
 
 // first returns the first answer that a set has.
 func first[T any](v view, find func(*descriptorSet) (T, error)) (found T, err error) {

@@ -155,6 +155,12 @@ func describe(inst bridge.Instance) string {
 	return fmt.Sprintf("instance %q of %s", inst.Name, on)
 }
 
+// Serves tells whether the instance with a mesh name can be called here.
+func (s *Server) Serves(meshName string) bool {
+	t := s.current.Load().targets[meshName]
+	return t != nil && t.svc != nil
+}
+
 // SetCatalogue tells what is in the mesh.
 func (s *Server) SetCatalogue(entries []CatalogueEntry) {
 	s.mu.Lock()
