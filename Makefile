@@ -27,7 +27,7 @@ help: ## list the targets
 run: build ## run a vehicle and its scenario; CHECK=1 ends after it, PEERS=vsomeip plays the ECU with vsomeip
 	@interop/peers/deps.sh run $(if $(PEERS),interop)
 	$(if $(filter vsomeip,$(PEERS)),@interop/vsomeip/build.sh >/dev/null)
-	@CARISMA_ENVOY=$$(interop/peers/get.sh envoy) exec bin/carisma up $(VEHICLE) $(up_flags)
+	@envoy=$$(interop/peers/get.sh envoy); CARISMA_ENVOY=$$envoy exec bin/carisma up $(VEHICLE) $(up_flags)
 
 .PHONY: build
 build: ## build bin/carisma and the programs of vehicles and interop runs
