@@ -21,6 +21,11 @@ type sendQueue struct {
 	busy    bool   // the goroutine runs
 	closed  bool
 	cookie  time.Time // when the last magic cookie was written
+
+	// The state of tryWrite, here so that it allocates nothing.
+	write    func(fd uintptr) bool
+	unsent   []byte
+	writeErr error
 }
 
 // cookieInterval is how often a cookie is written at least while messages are
@@ -29,6 +34,7 @@ const cookieInterval = 10 * time.Second
 
 func (q *sendQueue) init(c *Conn) {
 	q.conn = c
+	q.write = q.writeSome
 	q.raw, _ = c.conn.SyscallConn() // fails only for a nil connection
 }
 
@@ -70,29 +76,33 @@ func (q *sendQueue) put(b []byte) error {
 	return nil
 }
 
-// tryWrite writes what the kernel takes without waiting.
-func (q *sendQueue) tryWrite(b []byte) (n int, err error) {
-	rerr := q.raw.Write(func(fd uintptr) bool {
-		for n < len(b) {
-			var m int
-			m, err = syscall.Write(int(fd), b[n:])
-			switch {
-			case err == nil:
-				n += m
-			case errors.Is(err, syscall.EINTR):
-			case errors.Is(err, syscall.EAGAIN):
-				err = nil
-				return true
-			default:
-				return true
-			}
-		}
-		return true
-	})
-	if err == nil {
-		err = rerr
+// tryWrite writes what the kernel takes without waiting, and returns how much.
+func (q *sendQueue) tryWrite(b []byte) (int, error) {
+	q.unsent, q.writeErr = b, nil
+	err := q.raw.Write(q.write)
+	n := len(b) - len(q.unsent)
+	q.unsent = nil
+	if q.writeErr != nil {
+		err = q.writeErr
 	}
 	return n, err
+}
+
+func (q *sendQueue) writeSome(fd uintptr) bool {
+	for len(q.unsent) > 0 {
+		n, err := syscall.Write(int(fd), q.unsent)
+		switch {
+		case err == nil:
+			q.unsent = q.unsent[n:]
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EAGAIN):
+			return true
+		default:
+			q.writeErr = err
+			return true
+		}
+	}
+	return true
 }
 
 // drain writes what is queued until nothing is left. A peer that takes nothing

@@ -1,7 +1,9 @@
 package endpoint
 
 import (
+	"net"
 	"net/netip"
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +38,36 @@ func setMulticastOut(fd int, dev device, own netip.Addr) error {
 		return err
 	}
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_LOOP, 1)
+}
+
+// bindGroup opens a socket that is bound to a multicast group.
+func bindGroup(group netip.AddrPort, dev device, buffer int) (*net.UDPConn, error) {
+	family := unix.AF_INET
+	var sa unix.Sockaddr
+	if group.Addr().Is4() {
+		sa = &unix.SockaddrInet4{Port: int(group.Port()), Addr: group.Addr().As4()}
+	} else {
+		family = unix.AF_INET6
+		sa = &unix.SockaddrInet6{Port: int(group.Port()), Addr: group.Addr().As16(), ZoneId: uint32(dev.index)}
+	}
+	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	file := os.NewFile(uintptr(fd), "multicast") // closes fd below; net keeps a copy
+	defer file.Close()
+	setReceiveBuffer(fd, buffer)
+	if err := shareMulticast(fd); err != nil {
+		return nil, os.NewSyscallError("setsockopt", err)
+	}
+	if err := unix.Bind(fd, sa); err != nil {
+		return nil, os.NewSyscallError("bind", err)
+	}
+	conn, err := net.FilePacketConn(file)
+	if err != nil {
+		return nil, err
+	}
+	return conn.(*net.UDPConn), nil
 }
 
 // shareMulticast lets several sockets bind one group, and restricts each to

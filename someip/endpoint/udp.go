@@ -67,14 +67,13 @@ func ListenMulticast(group netip.AddrPort, cfg UDPConfig) (*UDP, error) {
 	if err != nil {
 		return nil, err
 	}
-	if group.Addr().IsLinkLocalMulticast() && group.Addr().Is6() {
-		group = netip.AddrPortFrom(group.Addr().WithZone(dev.name), group.Port())
-	}
-	u, err := listen(group, cfg.ReceiveBuffer, shareMulticast)
+	// Package net binds the wildcard address for a group, which would take the
+	// port from unicast sockets and hear other groups: so the socket is made here.
+	conn, err := bindGroup(group, dev, orDefault(cfg.ReceiveBuffer))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("endpoint: listen to %v: %w", group, err)
 	}
-	u.dev, u.own, u.group = dev, own, group.Addr()
+	u := &UDP{conn: conn, local: group, dev: dev, own: own, group: group.Addr()}
 	if err := u.join(); err != nil {
 		u.conn.Close()
 		return nil, err
@@ -99,12 +98,9 @@ func (u *UDP) Rejoin() error {
 }
 
 func listen(local netip.AddrPort, buffer int, set func(fd int) error) (*UDP, error) {
-	if buffer == 0 {
-		buffer = DefaultReceiveBuffer
-	}
 	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		return rawControl(raw, func(fd int) error {
-			setReceiveBuffer(fd, buffer)
+			setReceiveBuffer(fd, orDefault(buffer))
 			return set(fd)
 		})
 	}}
@@ -118,6 +114,13 @@ func listen(local netip.AddrPort, buffer int, set func(fd int) error) (*UDP, err
 	}
 	conn := pc.(*net.UDPConn)
 	return &UDP{conn: conn, local: canonical(conn.LocalAddr().(*net.UDPAddr).AddrPort())}, nil
+}
+
+func orDefault(buffer int) int {
+	if buffer == 0 {
+		return DefaultReceiveBuffer
+	}
+	return buffer
 }
 
 // canonical makes addresses comparable: IPv4 is never written as IPv6.
