@@ -117,7 +117,7 @@ func (c compiler) node(t *model.Type, l *payload.Layout, number int32) (node, er
 	n := node{
 		align:        l.Align,
 		lengthWidth:  l.LengthWidth,
-		littleLength: l.LittleEndianLength,
+		littleLength: l.LittleEndian,
 		max:          uint64(l.Max),
 		size:         int(l.Size),
 		tag:          protowire.EncodeTag(protowire.Number(number), protowire.BytesType),
@@ -212,8 +212,8 @@ func mapEntry(t *model.Type, l *payload.Layout) (*model.Type, *payload.Layout) {
 
 func (c compiler) setUnion(n *node, t *model.Type, l *payload.Layout) error {
 	n.op = opUnion
-	n.typeWidth, n.typeFirst = l.TypeWidth, l.TypeFirst
-	n.least = int(l.LengthWidth) + int(l.TypeWidth)
+	n.typeWidth, n.typeFirst = l.Width, l.TypeFirst
+	n.least = int(l.LengthWidth) + int(l.Width)
 	for i, m := range t.Struct.Members {
 		f, err := c.field(m, l.Members[i])
 		if err == nil && f.op >= opArray {

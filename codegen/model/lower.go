@@ -25,7 +25,7 @@ const taggedLengthWidth = 4
 // structUse is what a layout of a struct depends on beside the struct itself.
 type structUse struct {
 	lengthWidth, align uint8
-	littleLength       bool
+	littleEndian       bool
 }
 
 type structKey struct {
@@ -42,11 +42,11 @@ func (lower lowering) structLayout(s *Struct, use structUse) *payload.Layout {
 		return l
 	}
 	l := &payload.Layout{
-		Kind:               payload.Struct,
-		LengthWidth:        use.lengthWidth,
-		LittleEndianLength: use.littleLength,
-		Align:              use.align,
-		DynamicLength:      s.SOMEIP.DynamicLength,
+		Kind:          payload.Struct,
+		LengthWidth:   use.lengthWidth,
+		LittleEndian:  use.littleEndian,
+		Align:         use.align,
+		DynamicLength: s.SOMEIP.DynamicLength,
 	}
 	lower[key] = l
 	for _, m := range s.Members {
@@ -78,16 +78,15 @@ func (lower lowering) typeLayout(t *Type, tagged bool) *payload.Layout {
 		if width == 0 && tagged {
 			width = taggedLengthWidth
 		}
-		return lower.structLayout(t.Struct, structUse{width, d.Align, d.LittleEndianLength})
+		return lower.structLayout(t.Struct, structUse{width, d.Align, d.LittleEndian})
 	}
 	l := &payload.Layout{
-		Width:              d.Width,
-		Bits:               d.Bits,
-		LengthWidth:        d.LengthWidth,
-		Max:                d.Max,
-		LittleEndian:       d.LittleEndian,
-		LittleEndianLength: d.LittleEndianLength,
-		Align:              d.Align,
+		Width:        d.Width,
+		Bits:         d.Bits,
+		LengthWidth:  d.LengthWidth,
+		Max:          d.Max,
+		LittleEndian: d.LittleEndian,
+		Align:        d.Align,
 	}
 	natural := func(kind payload.Kind, width uint8) {
 		l.Kind = kind
@@ -138,11 +137,8 @@ func (lower lowering) typeLayout(t *Type, tagged bool) *payload.Layout {
 		l.Kind = payload.Map
 		l.Key, l.Elem = lower.typeLayout(t.Key, false), lower.typeLayout(t.Elem, false)
 	case UnionKind:
-		l.Kind = payload.Union
+		natural(payload.Union, 4)
 		l.TypeFirst = d.TypeFirst
-		if l.TypeWidth = d.TypeWidth; l.TypeWidth == 0 {
-			l.TypeWidth = 4
-		}
 		for _, m := range t.Struct.Members {
 			l.Members = append(l.Members, payload.Member{Name: m.Name, Layout: lower.typeLayout(m.Type, false)})
 		}

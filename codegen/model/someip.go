@@ -55,7 +55,7 @@ type SOMEIPElement struct {
 // what the reader leaves where a kind has no such attribute; readers fill in
 // defaults, translators need none.
 type SOMEIPType struct {
-	Width       uint8  // bytes of an integer or enum
+	Width       uint8  // bytes of a number or enum, or of a union's type field; 0 for what is usual
 	LengthWidth uint8  // bytes of the length field of an array, string, bytes, struct, union or map: 0, 1, 2, 4
 	Count       uint32 // elements of a fixed array; 0 for a dynamic one
 	Max         uint32 // largest number of elements, or bytes of a string; 0 for no limit
@@ -63,16 +63,12 @@ type SOMEIPType struct {
 	Encoding    StringEncoding
 	BOM         bool
 	Terminator  bool
-	// LittleEndian is the byte order of a number, and that of the length field of
-	// any other kind.
+	// LittleEndian is the byte order of a number, and that of the length and type
+	// field of any other kind.
 	LittleEndian bool
-	// LittleEndianLength is the byte order of length and type fields, which only
-	// some deployments let follow the payload.
-	LittleEndianLength bool
-	TypeWidth          uint8 // bytes of a union's type field: 1, 2, 4; 0 for 4
-	TypeFirst          bool  // a union's type field comes before its length field
-	Bits               uint8 // bits of a packed bool or integer, 0 if it has bytes of its own
-	Align              uint8 // alignment in bytes from the start of the message, 0 for none
+	TypeFirst    bool  // a union's type field comes before its length field
+	Bits         uint8 // bits of a packed bool or integer, 0 if it has bytes of its own
+	Align        uint8 // alignment in bytes from the start of the message, 0 for none
 	// DataID is the TLV data id of an optional member, -1 for none.
 	DataID int32
 }

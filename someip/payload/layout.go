@@ -47,7 +47,8 @@ func (k Kind) scalar() bool { return k >= Bool && k <= Enum }
 // optional member.
 type Layout struct {
 	Kind Kind
-	// Width is the number of bytes of a number: 1, 2, 4 or 8; 4 or 8 for a float.
+	// Width is the number of bytes of a number: 1, 2, 4 or 8; 4 or 8 for a float;
+	// 1, 2 or 4 for the type field of a union.
 	Width uint8
 	// Bits, if not 0, packs a bool or number of that many bits together with its
 	// neighbours in a struct, least significant bit first; bytes are filled
@@ -70,15 +71,12 @@ type Layout struct {
 
 	Text Text // of a string
 
-	// TypeWidth is the number of bytes of a union's type field: 1, 2 or 4. With
-	// TypeFirst it comes before the length field.
-	TypeWidth uint8
+	// TypeFirst puts the type field of a union before its length field.
 	TypeFirst bool
 
-	// LittleEndian is the byte order of numbers, LittleEndianLength that of
-	// length and type fields; else they are big endian.
-	LittleEndian       bool
-	LittleEndianLength bool
+	// LittleEndian is the byte order of a number, or of the length and type fields
+	// of a type that has them; else it is big endian.
+	LittleEndian bool
 
 	// Align is the alignment in bytes, a power of two up to 32, counted from the
 	// start of the SOME/IP message; 0 and 1 for none.

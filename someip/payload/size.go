@@ -49,7 +49,7 @@ func (s sizes) compute(l *Layout) (extent, error) {
 	case String, Bytes:
 		e.size += uint64(l.Size)
 	case Union:
-		e.size += uint64(l.TypeWidth)
+		e.size += uint64(l.Width)
 		if l.LengthWidth == 0 {
 			e.size += uint64(l.Max)
 		}

@@ -179,7 +179,7 @@ func checkMember(l *Layout, m Member, ids map[uint16]bool) error {
 }
 
 func (v validator) checkUnion(l *Layout) error {
-	if w := l.TypeWidth; w != 1 && w != 2 && w != 4 {
+	if w := l.Width; w != 1 && w != 2 && w != 4 {
 		return bad("type field of %d bytes", w)
 	}
 	if l.LengthWidth == 0 && l.Max == 0 {
