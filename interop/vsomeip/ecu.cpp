@@ -51,8 +51,13 @@ struct Failure {
 // Zone is one instance.
 class Zone {
 public:
-    Zone(vsomeip::application &app, uint16_t instance, std::string name, float footwell, float roof)
-        : app_(app), instance_(instance), name_(std::move(name)), footwell_(footwell), roof_(roof) {}
+    struct Sensor {
+        std::string name;
+        float celsius;
+    };
+
+    Zone(vsomeip::application &app, uint16_t instance, std::string name, std::vector<Sensor> sensors)
+        : app_(app), instance_(instance), name_(std::move(name)), sensors_(std::move(sensors)) {}
 
     void offer() {
         // Events first: a subscriber that is there at once then misses none.
@@ -158,12 +163,11 @@ private:
         out.text(name_);
         out.number(mode_, 1);
         out.counted(4, [&] {
-            out.text("footwell");
-            out.real32(footwell_);
-            out.flag(true);
-            out.text("roof");
-            out.real32(roof_);
-            out.flag(true);
+            for (const auto &sensor : sensors_) {
+                out.text(sensor.name);
+                out.real32(sensor.celsius);
+                out.flag(true); // healthy
+            }
         });
         out.number(258, 2);
     }
@@ -208,7 +212,7 @@ private:
     vsomeip::application &app_;
     const uint16_t instance_;
     const std::string name_;
-    const float footwell_, roof_;
+    const std::vector<Sensor> sensors_;
 
     std::mutex mutex_; // guards what follows
     uint8_t mode_ = kModeAuto;
@@ -247,14 +251,14 @@ private:
 
 int main(int argc, char **argv) try {
     const peer::Flags flags(argc, argv);
-    const auto left_port = static_cast<uint16_t>(flags.number("left-port", 30501));
-    const auto right_port = static_cast<uint16_t>(flags.number("right-port", 30502));
+    const auto left_port = static_cast<uint16_t>(flags.number("left-port", 30509));
+    const auto right_port = static_cast<uint16_t>(flags.number("right-port", 30510));
     peer::Stack stack("climate-ecu", flags,
                       {{kService, 1, kMajor, kMinor, left_port, left_port},
                        {kService, 2, kMajor, kMinor, right_port, right_port}});
 
-    Zone left(stack.app(), 1, "left", 19.5F, 21.25F);
-    Zone right(stack.app(), 2, "right", 18.5F, 21.25F);
+    Zone left(stack.app(), 1, "left", {{"footwell", 19.5F}, {"roof", 21.25F}});
+    Zone right(stack.app(), 2, "right", {{"footwell", 18.5F}});
     left.offer();
     right.offer();
     stack.start();
