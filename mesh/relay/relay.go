@@ -18,8 +18,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
-
-	"carisma.dev/gateway/bridge/rawcodec"
 )
 
 const ads = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
@@ -82,7 +80,7 @@ func (r *Relay) State() State { return r.state.get() }
 // once.
 func (r *Relay) Serve(ctx context.Context, l net.Listener) error {
 	srv := grpc.NewServer(
-		grpc.ForceServerCodecV2(rawcodec.Codec{}),
+		grpc.ForceServerCodecV2(raw),
 		grpc.UnknownServiceHandler(r.handle),
 		grpc.WaitForHandlers(true),
 		grpc.MaxRecvMsgSize(maxMessage),
@@ -156,7 +154,7 @@ func (r *Relay) forward(down grpc.ServerStream, method string, f form, first []b
 	ctx, cancel := context.WithCancel(down.Context())
 	defer cancel()
 	up, err := r.cfg.Central.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method,
-		grpc.ForceCodecV2(rawcodec.Codec{}), grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage))
+		grpc.ForceCodecV2(raw), grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage))
 	if err != nil {
 		return r.away(err)
 	}

@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"carisma.dev/gateway/mesh/api/meshv1"
+)
+
+// maxUploads bounds the descriptor sets that are sent at once.
+const maxUploads = 8
+
+// announce gives the control plane all of the list, then each change as it comes;
+// what changes while a request runs goes with the next one (CAR-15).
+func (a *Agent) announce(ctx context.Context, registry meshv1.ServiceRegistryClient) error {
+	stored := map[string]bool{} // hashes that this control plane has
+	all, change := a.list.all()
+	if err := a.upload(ctx, registry, stored, all); err != nil {
+		return err
+	}
+	resp, err := registry.Synchronize(ctx, &meshv1.SynchronizeRequest{Services: all})
+	if err != nil {
+		return err
+	}
+	a.confirm(change, all, resp.GetRefusals())
+	for {
+		req, changed, news := a.list.changes()
+		if req == nil {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-news:
+			}
+			continue
+		}
+		if err := a.upload(ctx, registry, stored, req.GetSet()); err != nil {
+			return err
+		}
+		resp, err := registry.Update(ctx, req)
+		if err != nil {
+			return err
+		}
+		a.confirm(changed, req.GetSet(), resp.GetRefusals())
+	}
+}
+
+// upload stores the descriptor sets first, so that nobody hears of an instance
+// whose interface cannot be had.
+func (a *Agent) upload(ctx context.Context, registry meshv1.ServiceRegistryClient, stored map[string]bool, services []*meshv1.ServiceInstance) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxUploads)
+	for _, s := range services {
+		hash := s.GetDescriptors()
+		if hash == "" || stored[hash] {
+			continue
+		}
+		stored[hash] = true
+		set := a.list.descriptorSet(hash)
+		g.Go(func() error {
+			resp, err := registry.PutDescriptors(ctx, &meshv1.PutDescriptorsRequest{DescriptorSet: set})
+			if err != nil {
+				return err
+			}
+			if resp.GetHash() != hash {
+				return fmt.Errorf("the control plane stored %s under %s", hash, resp.GetHash())
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+func (a *Agent) confirm(change uint64, services []*meshv1.ServiceInstance, refusals []*meshv1.Refusal) {
+	l := &a.list
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range services {
+		delete(l.refused, s.GetName())
+	}
+	for _, r := range refusals {
+		l.refused[r.GetName()] = r.GetReason()
+		a.log.Warn("instance refused", "name", r.GetName(), "reason", r.GetReason())
+	}
+	l.told = max(l.told, change)
+	l.tell()
+}
+
+// Flush waits until the control plane has confirmed all that was set before, or
+// until ctx ends.
+func (a *Agent) Flush(ctx context.Context) error {
+	l := &a.list
+	l.mu.Lock()
+	want := l.change
+	l.mu.Unlock()
+	for {
+		l.mu.Lock()
+		done, news := l.told >= want, l.news
+		l.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-news:
+		}
+	}
+}
+
+// all returns everything and the number of the change that it includes.
+func (l *list) all() ([]*meshv1.ServiceInstance, uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.dirty)
+	clear(l.refused)
+	out := make([]*meshv1.ServiceInstance, 0, len(l.shown))
+	for _, name := range slices.Sorted(maps.Keys(l.shown)) {
+		out = append(out, l.shown[name])
+	}
+	return out, l.change
+}
+
+// changes returns what changed since it was asked before, nil if nothing did, and
+// a channel that tells of the next change.
+func (l *list) changes() (*meshv1.UpdateRequest, uint64, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.dirty) == 0 {
+		return nil, l.change, l.news
+	}
+	req := &meshv1.UpdateRequest{}
+	for _, name := range slices.Sorted(maps.Keys(l.dirty)) {
+		if s := l.shown[name]; s != nil {
+			req.Set = append(req.Set, s)
+		} else {
+			req.Remove = append(req.Remove, name)
+			delete(l.refused, name)
+		}
+	}
+	clear(l.dirty)
+	return req, l.change, l.news
+}
+
+func (l *list) descriptorSet(hash string) []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sets[hash]
+}
+
+// ended turns the orderly end of a stream, which a control plane that stops
+// makes, into a status.
+func ended(err error) error {
+	if errors.Is(err, io.EOF) {
+		return status.Error(codes.Unavailable, "the control plane ended the stream")
+	}
+	return err
+}
