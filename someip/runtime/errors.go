@@ -59,7 +59,6 @@ var reasons = map[sd.Reason]Reason{
 	sd.ReasonDisconnected: ReasonConnection,
 	sd.ReasonLinkDown:     ReasonLinkDown,
 	sd.ReasonWithdrawn:    ReasonClosed,
-	sd.ReasonUnavailable:  ReasonNotOffered,
 }
 
 // UnavailableError says that an instance cannot be reached, why, and since when.

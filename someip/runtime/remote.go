@@ -47,7 +47,8 @@ func (r *remote) stillAt(addr netip.AddrPort) error {
 }
 
 // source is what tells from which instance a notification is: the instance id
-// is not on the wire.
+// is not on the wire. Port 0 stands for any port of the host, for events received
+// by multicast, where that is unambiguous.
 type source struct {
 	service  uint16
 	major    uint8
@@ -115,6 +116,12 @@ func (n *Network) rebuildSources() {
 		}
 		if a := st.Endpoints.UDP; a.IsValid() {
 			t[source{key.Service, key.Major, false, a}] = r
+			host := source{key.Service, key.Major, false, netip.AddrPortFrom(a.Addr(), 0)}
+			if _, ambiguous := t[host]; ambiguous {
+				t[host] = nil
+			} else {
+				t[host] = r
+			}
 		}
 		if a := st.Endpoints.TCP; a.IsValid() {
 			t[source{key.Service, key.Major, true, a}] = r

@@ -25,12 +25,25 @@ func (n *Network) receiveClient(from netip.AddrPort, conn *endpoint.Conn, b []by
 		case m.Type.IsReply():
 			n.receiveReply(m, from, conn)
 		case m.Type == someip.Notification:
-			n.receiveNotification(m, from, conn != nil)
+			by := udp
+			if conn != nil {
+				by = tcp
+			}
+			n.receiveNotification(m, from, by)
 		default:
 			n.stats.wrongType.Add(1)
 		}
 	}
 }
+
+// transport is how an event came.
+type transport uint8
+
+const (
+	udp transport = iota
+	tcp
+	multicast
+)
 
 // receiveMulticast takes what reaches a multicast group: events and nothing else.
 func (n *Network) receiveMulticast(from netip.AddrPort, b []byte) {
@@ -45,7 +58,7 @@ func (n *Network) receiveMulticast(from netip.AddrPort, b []byte) {
 			n.stats.wrongType.Add(1)
 			continue
 		}
-		n.receiveNotification(m, from, false)
+		n.receiveNotification(m, from, multicast)
 	}
 }
 
@@ -57,14 +70,25 @@ func (n *Network) unparsed(err error) {
 	}
 }
 
-func (n *Network) receiveNotification(m someip.Message, from netip.AddrPort, reliable bool) {
+// receiveNotification gives an event to its subscriptions. Only what comes from the
+// offered endpoint, with the major version of the instance, is taken (10.3); what
+// comes by multicast may have left from another port of the host.
+func (n *Network) receiveNotification(m someip.Message, from netip.AddrPort, by transport) {
 	if !m.Code.Valid() || !someip.IsEvent(m.Method) {
 		n.stats.wrongType.Add(1)
 		return
 	}
-	n.receiveEvent(source{m.Service, m.InterfaceVersion, reliable, from}, Notification{
-		Event: m.Method, Session: m.Session, Payload: m.Payload, Reliable: reliable, Peer: from,
-	})
+	sources := *n.sources.Load()
+	r := sources[source{m.Service, m.InterfaceVersion, by == tcp, from}]
+	if r == nil && by == multicast {
+		r = sources[source{m.Service, m.InterfaceVersion, false, netip.AddrPortFrom(from.Addr(), 0)}]
+	}
+	note := Notification{
+		Event: m.Method, Session: m.Session, Payload: m.Payload, Reliable: by == tcp, Peer: from,
+	}
+	if r == nil || !r.deliver(note) { // CL-9
+		n.stats.unexpected.Add(1)
+	}
 }
 
 // receiveReply settles the outstanding call that an answer belongs to (SES-3).

@@ -189,19 +189,12 @@ func (u *upstream) first(event uint16) bool {
 	return true
 }
 
-// receiveEvent gives a notification to its subscriptions. Only what comes from
-// the offered endpoint, with the major version of the instance, is taken.
-func (n *Network) receiveEvent(src source, note Notification) {
-	r := (*n.sources.Load())[src]
-	if r == nil {
-		n.stats.unexpected.Add(1)
-		return
-	}
+// deliver gives a notification to the subscriptions of the instance, and reports
+// whether any wanted it.
+func (r *remote) deliver(note Notification) bool {
 	delivered := false
 	for _, u := range *r.upstreams.Load() {
 		delivered = u.deliver(note) || delivered
 	}
-	if !delivered {
-		n.stats.unexpected.Add(1) // CL-9
-	}
+	return delivered
 }
