@@ -90,7 +90,7 @@ func (r *interfaceReader) checkFields() {
 	for _, name := range slices.Sorted(maps.Keys(r.fields)) {
 		values := r.fields[name].values
 		for _, v := range values[min(1, len(values)):] {
-			if first := values[0]; !sameValue(first.args, v.args, nil) {
+			if first := values[0]; !(comparison{}).sameValue(first.args, v.args) {
 				r.add(r.files.pos(v.rpc), "members with the same names, numbers, types and widths",
 					"%s %s %s, but %s %s %s", v.rpc.Name(), v.verb, write(v.args), first.rpc.Name(), first.verb, write(first.args))
 			}
@@ -98,29 +98,33 @@ func (r *interfaceReader) checkFields() {
 	}
 }
 
+// comparison remembers pairs of structs that are compared or were the same.
+type comparison map[[2]*model.Struct]bool
+
 // sameValue compares argument lists by what they carry, not by name.
-func sameValue(a, b *model.Struct, open []*model.Struct) bool {
-	if a == b || slices.Contains(open, a) {
+func (c comparison) sameValue(a, b *model.Struct) bool {
+	pair := [2]*model.Struct{a, b}
+	if a == b || c[pair] {
 		return true
 	}
-	open = append(open, a)
+	c[pair] = true
 	return a.SOMEIP == b.SOMEIP && slices.EqualFunc(a.Members, b.Members, func(x, y *model.Member) bool {
-		return x.Name == y.Name && x.Number == y.Number && x.Optional == y.Optional && sameType(x.Type, y.Type, open)
+		return x.Name == y.Name && x.Number == y.Number && x.Optional == y.Optional && c.sameType(x.Type, y.Type)
 	})
 }
 
-func sameType(a, b *model.Type, open []*model.Struct) bool {
+func (c comparison) sameType(a, b *model.Type) bool {
 	switch {
 	case a == nil || b == nil:
 		return a == b
 	case a.Kind != b.Kind || a.Proto != b.Proto || a.SOMEIP != b.SOMEIP || a.Enum != b.Enum:
 		return false
-	case !sameType(a.Elem, b.Elem, open) || !sameType(a.Key, b.Key, open):
+	case !c.sameType(a.Elem, b.Elem) || !c.sameType(a.Key, b.Key):
 		return false
 	case a.Struct == nil || b.Struct == nil:
 		return a.Struct == b.Struct
 	}
-	return sameValue(a.Struct, b.Struct, open)
+	return c.sameValue(a.Struct, b.Struct)
 }
 
 // write shows an argument list in a message.

@@ -10,6 +10,7 @@ import (
 
 	"carisma.dev/gateway/codegen/model"
 	"carisma.dev/gateway/codegen/protos/optionsv1"
+	"carisma.dev/gateway/someip/payload"
 )
 
 const (
@@ -17,6 +18,9 @@ const (
 	enumExtension   = 53405
 
 	eventMeta = "carisma.v1.EventMeta"
+
+	// maxDepth bounds the nesting of types that SOME/IP does not bound.
+	maxDepth = 1000
 )
 
 // arguments reads a message as the argument list of a method or event. An
@@ -122,6 +126,14 @@ func (r *interfaceReader) structOf(m protoreflect.MessageDescriptor, user protor
 	}
 	if s := r.structs[m.FullName()]; s != nil {
 		return s
+	}
+	depth := maxDepth
+	if r.options != nil {
+		depth = payload.MaxDepth
+	}
+	if len(r.open) > depth {
+		r.add(r.files.pos(user), fmt.Sprintf("at most %d levels", depth), "the structs in structs are too many")
+		return &model.Struct{Pos: r.files.pos(m), Name: string(m.FullName())}
 	}
 	s := &model.Struct{Pos: r.files.pos(m), Name: string(m.FullName())}
 	r.structs[m.FullName()] = s
