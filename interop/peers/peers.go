@@ -23,19 +23,19 @@ const (
 // Need returns the paths of peers, in their order. Where interop tests are not
 // asked for, or one of the peers is not there, the test is skipped with the
 // reason.
-func Need(t testing.TB, peers ...Peer) []string {
-	t.Helper()
+func Need(tb testing.TB, peers ...Peer) []string {
+	tb.Helper()
 	if os.Getenv("CARISMA_INTEROP") != "1" {
-		t.Skip("interop tests run with make interop (CARISMA_INTEROP=1)")
+		tb.Skip("interop tests run with make interop (CARISMA_INTEROP=1)")
 	}
 	paths := make([]string, len(peers))
 	for i, p := range peers {
 		paths[i] = os.Getenv(string(p))
 		if paths[i] == "" {
-			t.Skipf("%s is not set: interop/peers/get.sh makes the peer ready", p)
+			tb.Skipf("%s is not set: interop/peers/get.sh makes the peer ready", p)
 		}
 		if _, err := os.Stat(paths[i]); err != nil {
-			t.Skipf("%s: %v", p, err)
+			tb.Skipf("%s: %v", p, err)
 		}
 	}
 	return paths
