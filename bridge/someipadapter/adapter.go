@@ -1,0 +1,88 @@
+// Package someipadapter speaks SOME/IP on one network: it imports the service
+// instances that service discovery finds there, where their interface is known,
+// and exposes those of other protocols that have SOME/IP ids as native offers.
+package someipadapter
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"carisma.dev/gateway/bridge"
+	"carisma.dev/gateway/codegen/model"
+	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/runtime"
+)
+
+// Defaults of a [Config].
+const (
+	DefaultRequestTimeout = 5 * time.Second
+	DefaultMaxRequests    = 256
+)
+
+// Config configures an [Adapter].
+type Config struct {
+	Network *runtime.Network
+	// Interfaces are those that offers are recognised by. The set may grow.
+	Interfaces *bridge.Interfaces
+	Node       string // name of this node
+	// RequestTimeout bounds the call behind a request to an exposed instance:
+	// SOME/IP requests have no deadline.
+	RequestTimeout time.Duration // 0 for the default
+	// MaxRequests is how many requests to one exposed instance are served at
+	// once; more are refused.
+	MaxRequests int          // 0 for the default
+	Logger      *slog.Logger // nil for none
+}
+
+// Adapter is the adapter of one SOME/IP network.
+type Adapter struct {
+	cfg     Config
+	network *runtime.Network
+	log     *slog.Logger
+	sights  *sightings
+
+	mu      sync.Mutex
+	codecs  map[*model.Interface]*codecs
+	clients map[someip.InstanceKey]*runtime.Client
+}
+
+var _ bridge.Adapter = (*Adapter)(nil)
+
+// New returns the adapter of a network.
+func New(cfg Config) *Adapter {
+	if cfg.RequestTimeout == 0 {
+		cfg.RequestTimeout = DefaultRequestTimeout
+	}
+	if cfg.MaxRequests == 0 {
+		cfg.MaxRequests = DefaultMaxRequests
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Adapter{
+		cfg:     cfg,
+		network: cfg.Network,
+		log:     cfg.Logger.With("network", cfg.Network.Name()),
+		sights:  newSightings(),
+		codecs:  map[*model.Interface]*codecs{},
+		clients: map[someip.InstanceKey]*runtime.Client{},
+	}
+}
+
+// Network is where the table attaches the adapter.
+func (a *Adapter) Network() bridge.Network {
+	return bridge.Network{Protocol: bridge.SOMEIP, Name: a.network.Name()}
+}
+
+// codecsOf returns the translators of an interface.
+func (a *Adapter) codecsOf(iface *model.Interface) *codecs {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.codecs[iface]
+	if c == nil {
+		c = newCodecs(iface)
+		a.codecs[iface] = c
+	}
+	return c
+}

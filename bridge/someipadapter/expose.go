@@ -1,0 +1,133 @@
+package someipadapter
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"carisma.dev/gateway/bridge"
+	"carisma.dev/gateway/codegen/model"
+	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/runtime"
+)
+
+// Expose implements [bridge.Adapter]: it offers the instance with the ids of its
+// interface's deployment. An offer of the same ids by another host wins: this
+// one is not made, or is withdrawn.
+func (a *Adapter) Expose(ctx context.Context, inst bridge.Instance, svc bridge.Service) error {
+	key, err := idsOf(inst)
+	if err != nil {
+		return err
+	}
+	if err := a.conflict(key); err != nil {
+		return err
+	}
+	x := &exposed{
+		adapter: a,
+		key:     key,
+		svc:     svc,
+		iface:   svc.Interface(),
+		codecs:  a.codecsOf(svc.Interface()),
+		slots:   make(chan struct{}, a.cfg.MaxRequests),
+	}
+	for _, p := range x.codecs.problems {
+		a.log.Warn("element not exposed", "instance", key, "problem", p)
+	}
+	x.offering, err = a.network.Offer(x.config())
+	if err != nil {
+		return fmt.Errorf("someipadapter: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var forwards sync.WaitGroup
+	for _, c := range x.codecs.events {
+		forwards.Go(func() { x.forward(ctx, c) })
+	}
+	err = a.untilConflict(ctx, key)
+	x.offering.Stop()
+	cancel()
+	forwards.Wait()
+	x.drain()
+	return err
+}
+
+// idsOf returns the SOME/IP ids of an instance.
+func idsOf(inst bridge.Instance) (someip.InstanceKey, error) {
+	dep := inst.Interface.SOMEIP
+	if dep == nil {
+		return someip.InstanceKey{}, &bridge.NotExposableError{
+			Reason: fmt.Sprintf("interface %s has no SOME/IP service id", inst.Interface.FullName()),
+		}
+	}
+	id, ok := dep.InstanceID(inst.Name)
+	if !ok {
+		return someip.InstanceKey{}, &bridge.NotExposableError{
+			Reason: fmt.Sprintf("interface %s has no SOME/IP instance id for %q", inst.Interface.FullName(), inst.Name),
+		}
+	}
+	if inst.Interface.Version.Major > 0xFE {
+		return someip.InstanceKey{}, &bridge.NotExposableError{
+			Reason: fmt.Sprintf("major version %d does not fit SOME/IP", inst.Interface.Version.Major),
+		}
+	}
+	return someip.InstanceKey{Service: dep.ServiceID, Instance: id, Major: uint8(inst.Interface.Version.Major)}, nil
+}
+
+// untilConflict waits until ctx ends, then returns nil, or another host offers
+// the instance.
+func (a *Adapter) untilConflict(ctx context.Context, key someip.InstanceKey) error {
+	for {
+		_, changed := a.sights.native(key)
+		if err := a.conflict(key); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (a *Adapter) conflict(key someip.InstanceKey) error {
+	av, _ := a.sights.native(key)
+	if !av.Up {
+		return nil
+	}
+	at := av.Endpoints.UDP
+	if !at.IsValid() {
+		at = av.Endpoints.TCP
+	}
+	return fmt.Errorf("a native service at %v offers the same ids, %v", at, key)
+}
+
+// config describes the offer. It has a port for each transport that the
+// interface uses.
+func (x *exposed) config() runtime.ServiceConfig {
+	cfg := runtime.ServiceConfig{
+		Service: x.key.Service, Instance: x.key.Instance, Major: x.key.Major,
+		Minor:   x.iface.Version.Minor,
+		Methods: []runtime.MethodConfig{}, // not nil: others are unknown
+		Handler: x,
+	}
+	use := func(e *model.SOMEIPElement) {
+		if e.Reliable {
+			cfg.TCPPort = runtime.AutoPort
+		} else {
+			cfg.UDPPort = runtime.AutoPort
+		}
+	}
+	for _, c := range x.codecs.methods {
+		use(c.SOMEIP)
+		cfg.Methods = append(cfg.Methods, runtime.MethodConfig{ID: c.SOMEIP.ID, FireAndForget: c.FireAndForget})
+	}
+	for _, c := range x.codecs.events {
+		use(c.SOMEIP)
+		cfg.Events = append(cfg.Events, runtime.EventConfig{
+			ID: c.SOMEIP.ID, Reliable: c.SOMEIP.Reliable, Eventgroups: c.SOMEIP.Eventgroups, Field: c.Field != nil,
+		})
+	}
+	if cfg.UDPPort == 0 && cfg.TCPPort == 0 {
+		cfg.UDPPort = runtime.AutoPort
+	}
+	return cfg
+}
