@@ -85,21 +85,18 @@ func (w *walker) enum(e *model.Enum) {
 	}
 	w.enums[e] = true
 	for _, l := range e.Literals {
-		if l.Value < 0 || e.Width < 8 && l.Value >= 1<<(8*e.Width) {
+		if !e.Holds(l.Value) {
 			w.add(e.Pos, Error, "enum-width", "%s = %d does not fit the width %d of %s", l.Name, l.Value, e.Width, e.Name)
 		}
 	}
 }
 
-// elements finds arrays whose length field cannot say what is in them (rules
-// length-width, empty-element).
+// elements finds arrays that their length field is too small for (rule
+// length-width).
 func (w *walker) elements(m *model.Member, t *model.Type) {
 	elem := w.sizes.typ(t.Elem)
 	if t.Kind == model.MapKind {
 		elem = elem.plus(w.sizes.typ(t.Key))
-	}
-	if elem.most == 0 && t.SOMEIP.Count == 0 {
-		w.add(m.Pos, Error, "empty-element", "the elements of %s have no bytes: their number would be lost", m.Name)
 	}
 	width, limit := t.SOMEIP.LengthWidth, uint64(max(t.SOMEIP.Max, t.SOMEIP.Count))
 	if width == 0 || width >= 8 || limit == 0 {

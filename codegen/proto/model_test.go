@@ -155,10 +155,10 @@ func TestKindsOfRPC(t *testing.T) {
 	for _, e := range kinds.Events {
 		events = append(events, e.Name)
 	}
-	require.Equal(t, []string{"Take", "Local", "GetDevices"}, methods)
+	require.Equal(t, []string{"Take", "Choose", "Local", "GetDevices"}, methods)
 	require.Equal(t, []string{"Plain", "Marked", "Watch"}, events)
 	require.True(t, kinds.Methods[0].Idempotent)
-	require.Nil(t, kinds.Methods[1].SOMEIP)
+	require.Nil(t, kinds.Methods[2].SOMEIP)
 	require.Equal(t, &model.SOMEIPElement{ID: 0x8001, Reliable: true, Eventgroups: []uint16{1, 2}}, kinds.Events[0].SOMEIP)
 	require.Equal(t, []model.Unexposed{
 		{RPC: "Up", Reason: "a stream from the client"},
@@ -217,6 +217,18 @@ func TestKindsOfType(t *testing.T) {
 			SOMEIP: model.SOMEIPType{LengthWidth: 1, Max: 3, LittleEndian: true, DataID: -1},
 		}),
 	}, take.Out.Members)
+
+	requireModel(t, []*model.Member{
+		member(1, "before", number(model.Bool, model.ProtoBool, 0)),
+		member(0, "choice", le(&model.Type{
+			Kind: model.UnionKind, SOMEIP: model.SOMEIPType{Width: 4, LengthWidth: 4, DataID: -1},
+			Struct: &model.Struct{Name: "kinds.v2.Choice.choice", Members: []*model.Member{
+				member(5, "number", le(number(model.Uint16, model.ProtoUint32, 2))),
+				member(2, "part", le(&model.Type{Kind: model.StructKind, Struct: part, Proto: model.ProtoMessage, SOMEIP: model.SOMEIPType{LengthWidth: 4, DataID: -1}})),
+			}},
+		})),
+		member(3, "after", number(model.Bool, model.ProtoBool, 0)),
+	}, set.Interface("kinds.v2.Kinds").Methods[1].In.Members)
 
 	level := set.Interface("kinds.v2.Kinds").Fields[0].Getter.Out.Members[0].Type.Struct
 	require.True(t, level.Members[0].Optional)

@@ -1,6 +1,7 @@
 package proto
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -89,13 +90,34 @@ func (r *interfaceReader) method(m protoreflect.MethodDescriptor, name string, w
 	}
 	out.In, _ = r.arguments(m.Input(), false)
 	out.Out, _ = r.arguments(m.Output(), false)
+	if out.SOMEIP != nil {
+		r.checkLayout(out.In)
+		r.checkLayout(out.Out)
+	}
 	return out
 }
 
 func (r *interfaceReader) event(m protoreflect.MethodDescriptor, name string) *model.Event {
 	e := &model.Event{Pos: r.files.pos(m), Name: name, RPC: string(m.Name()), SOMEIP: r.element(m, true)}
 	e.Args, e.MetaNumber = r.arguments(m.Output(), true)
+	if e.SOMEIP != nil {
+		r.checkLayout(e.Args)
+	}
 	return e
+}
+
+// checkLayout requires that SOME/IP can carry an argument list, where no other
+// mistake explains it better.
+func (r *interfaceReader) checkLayout(s *model.Struct) {
+	if len(r.list) > 0 {
+		return
+	}
+	if _, err := s.SOMEIPLayout(); err != nil {
+		if cause := errors.Unwrap(err); cause != nil {
+			err = cause
+		}
+		r.add(s.Pos, "", "SOME/IP cannot carry %s: %v", s.Name, err)
+	}
 }
 
 // element reads the ids of an rpc; nil if it has none.

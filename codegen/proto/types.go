@@ -97,15 +97,18 @@ func (r *interfaceReader) member(f protoreflect.FieldDescriptor) *model.Member {
 	return member
 }
 
-// union reads a oneof.
+// union reads a oneof. The first alternative has type 1, as in CommonAPI; length
+// and type field have four bytes each.
 func (r *interfaceReader) union(o protoreflect.OneofDescriptor) *model.Member {
 	pos := r.files.pos(o)
-	if r.options != nil {
-		r.add(pos, "separate members", "SOME/IP cannot carry the oneof %s: unions are not supported yet", o.Name())
-	}
 	s := &model.Struct{Pos: pos, Name: string(o.FullName())}
 	for i := range o.Fields().Len() {
-		s.Members = append(s.Members, r.member(o.Fields().Get(i)))
+		f := o.Fields().Get(i)
+		alternative := r.member(f)
+		if alternative.Type.SOMEIP.DataID >= 0 {
+			r.add(r.memberAt(f, 6), "data_id on members", "%s is an alternative of the union %s", f.Name(), o.Name())
+		}
+		s.Members = append(s.Members, alternative)
 	}
 	t := &model.Type{Kind: model.UnionKind, Struct: s, SOMEIP: model.SOMEIPType{
 		Width: 4, LengthWidth: 4, LittleEndian: r.lengthOrder(r.bigOrLittle(0)), DataID: -1,
@@ -163,19 +166,15 @@ func (r *interfaceReader) enumOf(e protoreflect.EnumDescriptor) *model.Enum {
 	}
 	for i := range e.Values().Len() {
 		v := e.Values().Get(i)
-		n := int64(v.Number())
-		out.Literals = append(out.Literals, model.Literal{Name: string(v.Name()), Value: n})
-		if r.options != nil && !fits(n, out.Width) {
-			r.add(r.files.pos(v), fmt.Sprintf("0 to %d, or a larger width of %s", uint64(1)<<(8*out.Width)-1, e.Name()),
-				"%s = %d does not fit an enum of width %d", v.Name(), n, out.Width)
+		out.Literals = append(out.Literals, model.Literal{Name: string(v.Name()), Value: int64(v.Number())})
+	}
+	for i, l := range out.Literals {
+		if r.options != nil && !out.Holds(l.Value) {
+			r.add(r.files.pos(e.Values().Get(i)), "a value that fits, or the option someip_enum with a larger width",
+				"%s = %d does not fit the width %d of %s", l.Name, l.Value, out.Width, e.Name())
 		}
 	}
 	return out
-}
-
-// fits reports whether an unsigned number of some bytes can be n.
-func fits(n int64, width uint8) bool {
-	return n >= 0 && (width >= 8 || n < 1<<(8*width))
 }
 
 func isWidth(w uint32) bool { return w == 1 || w == 2 || w == 4 || w == 8 }
