@@ -66,9 +66,17 @@ type UnavailableError struct {
 	Key    InstanceKey
 	Reason Reason
 	Since  time.Time
+	Err    error // what the system said, where it did
 }
 
 // Error implements error.
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("runtime: %v unavailable since %s: %s", e.Key, e.Since.Format(time.RFC3339Nano), string(e.Reason))
+	text := fmt.Sprintf("runtime: %v unavailable since %s: %s", e.Key, e.Since.Format(time.RFC3339Nano), string(e.Reason))
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
 }
+
+// Unwrap returns Err.
+func (e *UnavailableError) Unwrap() error { return e.Err }

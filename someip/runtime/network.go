@@ -174,40 +174,42 @@ func (n *Network) dropClient(c *Client) {
 // close ends everything, in the order that lets peers know.
 func (n *Network) close() error {
 	n.mu.Lock()
-	offerings := make([]*Offering, 0, len(n.offerings))
-	for _, o := range n.offerings {
-		offerings = append(offerings, o)
-	}
 	if n.closed {
 		n.mu.Unlock()
 		return nil
 	}
 	n.perform(n.machine.Shutdown(n.now())) // StopOffers and StopSubscribes leave here
 	n.closed = true
+	n.mu.Unlock()
+	n.callbacks.run()
+	return n.end()
+}
+
+// end closes the sockets of a closed network, fails what waits and waits for the
+// goroutines.
+func (n *Network) end() error {
+	n.mu.Lock()
+	for _, o := range n.offerings {
+		o.cancel()
+	}
 	for _, l := range n.links {
 		l.close()
 	}
-	groups, udpPorts, tcpPorts := n.groups, n.udpPorts, n.tcpPorts
 	n.mu.Unlock()
-	n.callbacks.run()
-
-	for _, o := range offerings {
-		o.cancel()
-	}
 	for i := range n.clients {
 		if c := n.clients[i].Load(); c != nil {
 			c.Close()
 		}
 	}
+	// Nothing is added to these maps any more.
 	errs := []error{n.closeDiscovery(), n.udp.Close()}
-	for _, g := range groups {
+	for _, g := range n.groups {
 		errs = append(errs, g.Close())
 	}
-	for _, p := range udpPorts {
-		errs = append(errs, p.close())
-	}
-	for _, p := range tcpPorts {
-		errs = append(errs, p.close())
+	for _, ports := range []map[uint16]*port{n.udpPorts, n.tcpPorts} {
+		for _, p := range ports {
+			errs = append(errs, p.close())
+		}
 	}
 	n.work.Wait()
 	return errors.Join(errs...)

@@ -1,6 +1,10 @@
 package runtime
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"carisma.dev/gateway/someip/sd"
+)
 
 // Stats counts what a network received and could not use, and what it could not
 // send, since it was opened.
@@ -15,7 +19,6 @@ type Stats struct {
 	WrongReturnCode   uint64 // messages with a return code that they may not have
 	UnmatchedReplies  uint64 // late, doubled or foreign answers (SES-3)
 	UnexpectedEvents  uint64 // notifications without subscription or from elsewhere
-	SDMalformed       uint64 // SD messages refused whole
 	Timeouts          uint64 // calls given up by their caller
 	EventsDropped     uint64 // notifications that a slow TCP client made us drop
 	SendErrors        uint64 // messages that could not be handed to the network
@@ -24,7 +27,7 @@ type Stats struct {
 
 type counters struct {
 	malformed, wrongProtocol, segments, unknownService, wrongInterface, unknownMethod,
-	wrongType, wrongReturnCode, unmatched, unexpected, sdMalformed, timeouts,
+	wrongType, wrongReturnCode, unmatched, unexpected, timeouts,
 	eventsDropped, sendErrors, connections atomic.Uint64
 }
 
@@ -42,10 +45,16 @@ func (n *Network) Stats() Stats {
 		WrongReturnCode:   c.wrongReturnCode.Load(),
 		UnmatchedReplies:  c.unmatched.Load(),
 		UnexpectedEvents:  c.unexpected.Load(),
-		SDMalformed:       c.sdMalformed.Load(),
 		Timeouts:          c.timeouts.Load(),
 		EventsDropped:     c.eventsDropped.Load(),
 		SendErrors:        c.sendErrors.Load(),
 		ConnectionsFailed: c.connections.Load(),
 	}
+}
+
+// DiscoveryStats returns a snapshot of the counters of service discovery.
+func (n *Network) DiscoveryStats() sd.Stats {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.machine.Stats()
 }

@@ -61,7 +61,7 @@ func (c *Client) way(ctx context.Context, reliable bool, size int) (way, error) 
 func (c *Client) linkError(st *remoteState, err error) error {
 	var refused *dialError
 	if errors.As(err, &refused) {
-		return &UnavailableError{Key: c.key, Reason: ReasonUnreachable, Since: refused.since}
+		return &UnavailableError{Key: c.key, Reason: ReasonUnreachable, Since: refused.since, Err: refused.err}
 	}
 	if now := c.instance.state.Load(); errors.Is(err, ErrClosed) && now != st && !now.Up {
 		return now.unavailable() // it went while we were connecting
