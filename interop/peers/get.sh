@@ -106,7 +106,7 @@ build_vsomeip() {
     ARCH_SPECIFIC_CPP_STDLIB_PATH="/usr/include/$(g++ -dumpmachine)/c++/$cxx" \
     CXXFLAGS="-Wno-error=stringop-overflow" \
     CARGO_TARGET_DIR="$stage.target" \
-    cargo build --release --locked --manifest-path "$here/vsomeip/Cargo.toml"
+    cargo build --release --manifest-path "$here/vsomeip/Cargo.toml"
   [[ -e $stage/lib/libvsomeip3.so ]] || die "vsomeip: the build left no libvsomeip3.so"
 }
 
