@@ -2,6 +2,8 @@
 // that names the place of every mistake, and the types of node.yaml.
 package config
 
+//go:generate go run ./internal/schemagen ../../docs/schema/node.schema.json
+
 import (
 	"net/netip"
 	"time"
@@ -97,7 +99,7 @@ type Expose struct {
 
 // ExposedService is an interface, or one instance of it.
 type ExposedService struct {
-	Interface string `yaml:"interface" required:"true" pattern:"([A-Za-z_]\\w*\\.)+v[1-9][0-9]*\\.[A-Za-z_]\\w*" doc:"Full name of the interface." example:"cabin.trip.v1.TripComputer"`
+	Interface string `yaml:"interface" required:"true" pattern:"([A-Za-z_]\\w*\\.)+v(0|[1-9][0-9]*)\\.[A-Za-z_]\\w*" doc:"Full name of the interface." example:"cabin.trip.v1.TripComputer"`
 	Instance  string `yaml:"instance" doc:"Name of the instance; without it, every one."`
 }
 
@@ -118,7 +120,7 @@ func (e *Expose) Allows(interfaceFullName, instance string) bool {
 type Service struct {
 	Pos model.Position `yaml:"-"`
 
-	Interface string `yaml:"interface" required:"true" pattern:"([A-Za-z_]\\w*\\.)+v[1-9][0-9]*\\.[A-Za-z_]\\w*" doc:"Full name of the interface." example:"cabin.trip.v1.TripComputer"`
+	Interface string `yaml:"interface" required:"true" pattern:"([A-Za-z_]\\w*\\.)+v(0|[1-9][0-9]*)\\.[A-Za-z_]\\w*" doc:"Full name of the interface." example:"cabin.trip.v1.TripComputer"`
 	Instance  string `yaml:"instance" default:"default" doc:"Name of the instance."`
 	Address   string `yaml:"address" required:"true" doc:"Where it listens: address:port, or unix: and an absolute path." example:"127.0.0.1:50051"`
 }

@@ -155,9 +155,7 @@ func fits(tag string, k reflect.Kind) bool {
 		return tag == "!!str"
 	case reflect.Bool:
 		return tag == "!!bool"
-	case reflect.Float32, reflect.Float64:
-		return tag == "!!int" || tag == "!!float"
-	default:
+	default: // a fraction for an integer is a bad value
 		return tag == "!!int" || tag == "!!float"
 	}
 }

@@ -35,6 +35,12 @@ func (r Range[T]) String() string {
 	return formatBound(r.Min) + "-" + formatBound(r.Max)
 }
 
+// MarshalText implements encoding.TextMarshaler.
+func (r Range[T]) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (r *Range[T]) UnmarshalText(text []byte) error { return parseRange(string(text), r) }
+
 func formatBound(v any) string {
 	if d, ok := v.(time.Duration); ok {
 		return formatDuration(d)

@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -58,12 +57,16 @@ func Find(ctx context.Context, path string) (string, Version, error) {
 		path = os.Getenv(Variable)
 	}
 	if path == "" {
-		found, err := exec.LookPath("envoy")
-		if err != nil {
-			return "", Version{}, &ProgramError{Err: errors.New("none is configured and there is none in PATH")}
-		}
-		path = found
+		path = "envoy"
 	}
+	found, err := exec.LookPath(path)
+	switch {
+	case err != nil && strings.ContainsRune(path, '/'):
+		return "", Version{}, &ProgramError{Path: path, Err: err}
+	case err != nil:
+		return "", Version{}, &ProgramError{Err: fmt.Errorf("there is none named %q in PATH", path)}
+	}
+	path = found
 	v, err := programVersion(ctx, path)
 	if err != nil {
 		return "", Version{}, &ProgramError{Path: path, Err: err}

@@ -52,7 +52,7 @@ func TestFind(t *testing.T) {
 	t.Setenv(envoy.Variable, "")
 	t.Setenv("PATH", "")
 	_, _, err = envoy.Find(t.Context(), "")
-	require.ErrorContains(t, err, "none in PATH")
+	require.ErrorContains(t, err, `none named "envoy" in PATH`)
 }
 
 type run struct {

@@ -10,15 +10,15 @@ import (
 // form has the field numbers of one of the two forms of ADS. The relay reads a
 // few fields of a message and passes the bytes on untouched.
 type form struct {
-	node, reqType, reqNonce, errorDetail protowire.Number
-	resources, respType, respNonce       protowire.Number
+	node, held, reqType, reqNonce, errorDetail protowire.Number
+	resources, respType, respNonce             protowire.Number
 }
 
 var (
 	// DeltaDiscoveryRequest and DeltaDiscoveryResponse.
-	delta = form{node: 1, reqType: 2, reqNonce: 6, errorDetail: 7, resources: 2, respType: 4, respNonce: 5}
+	delta = form{node: 1, held: 5, reqType: 2, reqNonce: 6, errorDetail: 7, resources: 2, respType: 4, respNonce: 5}
 	// DiscoveryRequest and DiscoveryResponse.
-	sotw = form{node: 2, reqType: 4, reqNonce: 5, errorDetail: 6, resources: 2, respType: 4, respNonce: 5}
+	sotw = form{node: 2, held: 1, reqType: 4, reqNonce: 5, errorDetail: 6, resources: 2, respType: 4, respNonce: 5}
 )
 
 func formOf(method string) form {
@@ -32,6 +32,7 @@ type request struct {
 	nodeID  string
 	typeURL string
 	nonce   string
+	held    bool // Envoy has resources of an earlier stream
 	failed  bool
 	reason  string
 }
@@ -49,6 +50,8 @@ func (f form) request(msg []byte) (request, error) {
 		case f.node:
 			// Field 1 of core.v3.Node is its id.
 			return fields(v, first(1, &r.nodeID))
+		case f.held:
+			r.held = true
 		case f.reqType:
 			r.typeURL = string(v)
 		case f.reqNonce:

@@ -49,7 +49,7 @@ func TestPeek(t *testing.T) {
 			require.NoError(t, err)
 			req, err := c.form.request(raw)
 			require.NoError(t, err)
-			require.Equal(t, request{nodeID: "n1", typeURL: "t", nonce: "7", failed: true, reason: "no"}, req)
+			require.Equal(t, request{nodeID: "n1", typeURL: "t", nonce: "7", held: true, failed: true, reason: "no"}, req)
 			for i := range raw {
 				_, _ = c.form.request(raw[:i]) // must not crash
 			}

@@ -56,8 +56,12 @@ func (s *session) toCentral(up grpc.ClientStream, msg []byte) error {
 	if err != nil {
 		return err
 	}
-	if req.nonce != "" {
+	switch {
+	case req.nonce != "":
 		s.answered(req)
+	case req.held:
+		// An Envoy that outlived its gateway names what it acknowledged before.
+		s.state.answer(response{typeURL: req.typeURL, resources: 1}, req)
 	}
 	return up.SendMsg(&msg)
 }

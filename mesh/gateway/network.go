@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"carisma.dev/gateway/bridge"
+	"carisma.dev/gateway/bridge/someipadapter"
+	"carisma.dev/gateway/mesh/config"
+	"carisma.dev/gateway/someip/runtime"
+)
+
+// network is the adapter of one SOME/IP network. Its stack is opened when the
+// table begins to import and again after it failed, so that an address which
+// comes late, or goes, concerns this network alone.
+type network struct {
+	name    string
+	node    string
+	cfg     runtime.NetworkConfig
+	known   *bridge.Interfaces
+	log     *slog.Logger
+	root    *slog.Logger
+	address string
+
+	mu      sync.Mutex
+	open    *opening
+	err     error // why it is not open
+	since   time.Time
+	changed chan struct{} // closed when open changes
+}
+
+// opening is the time in which a stack is open.
+type opening struct {
+	adapter *someipadapter.Adapter
+	network *runtime.Network
+	ended   chan struct{}
+}
+
+var _ bridge.Adapter = (*network)(nil)
+
+func newNetwork(g *gateway, c *config.Network) *network {
+	return &network{
+		name: c.Name, node: g.node.Name, cfg: networkConfig(c), known: g.interfaces,
+		log: g.log.With("network", c.Name), root: g.opts.Logger, address: c.Address.String(),
+		since: time.Now(), changed: make(chan struct{}),
+	}
+}
+
+func networkConfig(c *config.Network) runtime.NetworkConfig {
+	sd := runtime.SDConfig{
+		Group: c.SD.Group, Port: c.SD.Port,
+		InitialDelayMin: c.SD.InitialDelay.Min, InitialDelayMax: orNone(c.SD.InitialDelay.Max),
+		RepetitionsBaseDelay: c.SD.RepetitionsBaseDelay, RepetitionsMax: orNone(int(c.SD.RepetitionsMax)),
+		CyclicOfferDelay: c.SD.CyclicOfferDelay, TTL: c.SD.TTL,
+		RequestResponseMin: c.SD.RequestResponseDelay.Min, RequestResponseMax: orNone(c.SD.RequestResponseDelay.Max),
+	}
+	return runtime.NetworkConfig{
+		Name: c.Name, Address: c.Address, Interface: c.Interface, SD: sd,
+		ClientIDs: runtime.Range{First: c.ClientIDs.Min, Last: c.ClientIDs.Max},
+		Ports:     runtime.Range{First: c.Ports.Min, Last: c.Ports.Max},
+	}
+}
+
+// orNone turns a configured 0, which means none, into the stack's word for it: its
+// own 0 is a default.
+func orNone[T int | time.Duration](v T) T {
+	if v == 0 {
+		return -1
+	}
+	return v
+}
+
+func (n *network) on() bridge.Network {
+	return bridge.Network{Protocol: bridge.SOMEIP, Name: n.name}
+}
+
+// Import implements [bridge.Adapter]. The StopOffers of what is exposed have left
+// when it returns.
+func (n *network) Import(ctx context.Context, offers chan<- bridge.Offer) error {
+	stack, err := runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{n.cfg}, Logger: n.root})
+	if err != nil {
+		n.set(nil, err)
+		return err
+	}
+	o := &opening{network: stack.Network(n.name), ended: make(chan struct{})}
+	o.adapter = someipadapter.New(someipadapter.Config{
+		Network: o.network, Interfaces: n.known, Node: n.node, Logger: n.root,
+	})
+	n.set(o, nil)
+	n.log.Info("network open", "address", n.address)
+	err = o.adapter.Import(ctx, offers)
+	n.set(nil, err)
+	if closeErr := stack.Close(); closeErr != nil {
+		n.log.Warn("network not closed cleanly", "error", closeErr)
+	}
+	close(o.ended)
+	return err
+}
+
+// Expose implements [bridge.Adapter].
+func (n *network) Expose(ctx context.Context, inst bridge.Instance, svc bridge.Service) error {
+	o, ok := n.await(ctx)
+	if !ok {
+		return nil
+	}
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := make(chan error, 1)
+	go func() { ended <- o.adapter.Expose(inner, inst, svc) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-o.ended:
+		cancel(context.Cause(ctx))
+		<-ended
+		return fmt.Errorf("network %s was closed", n.name)
+	}
+}
+
+// await returns the open stack, once there is one; false when ctx ended first.
+func (n *network) await(ctx context.Context) (*opening, bool) {
+	for {
+		n.mu.Lock()
+		o, changed := n.open, n.changed
+		n.mu.Unlock()
+		if o != nil {
+			return o, true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, false
+		case <-changed:
+		}
+	}
+}
+
+func (n *network) set(o *opening, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.open != o || err != nil && n.err == nil {
+		n.since = time.Now()
+	}
+	n.open, n.err = o, err
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
