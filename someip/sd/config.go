@@ -50,6 +50,10 @@ type Config struct {
 	// ConnectGrace is how long a Subscribe that names a TCP connection waits for
 	// it to be accepted before it is refused: discovery may overtake it.
 	ConnectGrace time.Duration
+	// AckGrace is how long after a Subscribe a multicast Offer does not count its
+	// Ack as missing (SUB-6): it may be on its way, and asking again would bring the
+	// initial events twice.
+	AckGrace time.Duration
 	// DuplicateWindow is how long an identical copy of a message counts as a
 	// duplicate of the network and not as a restart of its sender (RB-7).
 	DuplicateWindow time.Duration
@@ -82,7 +86,8 @@ func DefaultConfig() Config {
 		CyclicOfferDelay:        time.Second,
 		RequestResponseDelayMin: 10 * time.Millisecond, RequestResponseDelayMax: 50 * time.Millisecond,
 		TTL: 3, SubscribeTTL: 5, TTLFactor: 1,
-		ConnectGrace: 100 * time.Millisecond, DuplicateWindow: 50 * time.Millisecond,
+		ConnectGrace: 100 * time.Millisecond, AckGrace: 100 * time.Millisecond,
+		DuplicateWindow: 50 * time.Millisecond,
 		MaxPayload: 1380,
 		Limits: Limits{
 			Peers: 1024, Offers: 16384, OffersPerPeer: 8192,
@@ -121,7 +126,7 @@ func (c *Config) Validate() error {
 		{c.TTL >= 1 && c.TTL <= maxTTL, "TTL must be 1 to 0xffffff seconds"},
 		{c.SubscribeTTL >= 1 && c.SubscribeTTL <= maxTTL, "subscribe TTL must be 1 to 0xffffff seconds"},
 		{c.TTLFactor >= 1 && c.TTLFactor <= 100, "TTL factor must be 1 to 100"},
-		{c.ConnectGrace >= 0 && c.DuplicateWindow >= 0, "times must not be negative"},
+		{min(c.ConnectGrace, c.AckGrace, c.DuplicateWindow) >= 0, "times must not be negative"},
 		{c.MaxPayload >= minPayload && c.MaxPayload <= maxPayload, "payload limit must be 556 to 1400 bytes"},
 		{c.Limits.positive(), "every limit must be 1 or more"},
 	} {

@@ -29,6 +29,7 @@ type subscription struct {
 	resync   bool // the server may hold an older state: StopSubscribe goes first
 	refused  bool // the server did not like the connection (SUB-11)
 	at       Endpoints
+	sent     time.Time      // when the last Subscribe went out
 	group    netip.AddrPort // multicast group of its events, joined
 	lifetime timer          // of what was acknowledged
 	due      timer          // of a scheduled Subscribe
@@ -98,7 +99,7 @@ func (m *Machine) offered(now time.Time, s *subscription, o *remoteOffer, multic
 	case subScheduled:
 		return
 	case subSent, subAcked:
-		if !multicast {
+		if !multicast || s.state == subSent && now.Sub(s.sent) < m.cfg.AckGrace {
 			return
 		}
 	case subIdle, subMismatch:
@@ -118,7 +119,7 @@ func (m *Machine) offered(now time.Time, s *subscription, o *remoteOffer, multic
 }
 
 // subscribe sends a Subscribe, once there is a connection if it takes one.
-func (m *Machine) subscribe(_ time.Time, s *subscription) {
+func (m *Machine) subscribe(now time.Time, s *subscription) {
 	key := s.spec.Key
 	o := m.remote[key.Instance]
 	if o == nil {
@@ -153,7 +154,7 @@ func (m *Machine) subscribe(_ time.Time, s *subscription) {
 	missing := s.state == subSent || s.resync || s.at != at && s.at != Endpoints{}
 	explicit := o.peer.initialData && m.cfg.InitialDataControl
 	e.InitialData = explicit && (missing || !s.active)
-	s.state, s.resync, s.at = subSent, false, at
+	s.state, s.resync, s.at, s.sent = subSent, false, at, now
 	if missing && !explicit { // SUB-6: fresh state and initial events
 		stop := e
 		stop.TTL = 0
