@@ -100,9 +100,6 @@ func (c compiler) field(m *model.Member, lowered payload.Member) (field, error) 
 	if err != nil {
 		return field{}, err
 	}
-	if lowered.Tagged {
-		n.typeFirst = false // a tag is followed by the length (someip.md 5.7)
-	}
 	if n.op == opArray && n.elem.op == opScalar {
 		n.packed = m.Packed
 		if m.Packed {

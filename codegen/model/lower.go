@@ -138,7 +138,7 @@ func (lower lowering) typeLayout(t *Type, tagged bool) *payload.Layout {
 		l.Key, l.Elem = lower.typeLayout(t.Key, false), lower.typeLayout(t.Elem, false)
 	case UnionKind:
 		natural(payload.Union, 4)
-		l.TypeFirst = d.TypeFirst
+		l.TypeFirst = d.TypeFirst && !tagged // a tag is followed by the length (someip.md 5.7)
 		for _, m := range t.Struct.Members {
 			l.Members = append(l.Members, payload.Member{Name: m.Name, Layout: lower.typeLayout(m.Type, false)})
 		}

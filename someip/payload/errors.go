@@ -9,12 +9,12 @@ import (
 // What is wrong with a payload, a value or a layout. Errors of this package
 // wrap one of them.
 var (
-	ErrTruncated = errors.New("truncated")       // the bytes end before the value does
-	ErrMalformed = errors.New("malformed")       // bytes that no sender may send
-	ErrText      = errors.New("invalid text")    // a string that is not valid, or has an inner NUL
-	ErrRange     = errors.New("out of range")    // a value that does not fit the layout
-	ErrDepth     = errors.New("nested too deep") // deeper than MaxDepth
-	ErrValue     = errors.New("unfit value")     // a Go value of the wrong type
+	ErrMalformed = errors.New("malformed")                      // bytes that no sender may send
+	ErrTruncated = fmt.Errorf("%w: truncated", ErrMalformed)    // the bytes end before the value does
+	ErrText      = fmt.Errorf("%w: invalid text", ErrMalformed) // not valid in its encoding, or an inner NUL
+	ErrRange     = errors.New("out of range")                   // a value that the layout does not allow
+	ErrDepth     = errors.New("nested too deep")                // deeper than MaxDepth
+	ErrValue     = errors.New("unfit value")                    // a Go value of the wrong type
 	ErrLayout    = errors.New("invalid layout")
 )
 

@@ -150,17 +150,28 @@ type Scope struct{ end int }
 
 // Begin reads a length field of width bytes and narrows the reader to the bytes
 // it counts, until End. With width 0 the scope is all that is left.
-func (r *Reader) Begin(width uint8) Scope {
+func (r *Reader) Begin(width uint8) Scope { return r.narrow(r.length(width)) }
+
+// narrow begins a scope of n bytes.
+func (r *Reader) narrow(n int) Scope {
 	outer := Scope{r.end}
-	n := r.length(width)
-	if r.depth++; r.depth > MaxDepth {
-		r.fail(fail(r.off, ErrDepth, ""))
+	r.enter()
+	if r.err == nil && n > r.end-r.off {
+		r.fail(fail(r.off, ErrTruncated, "%d of %d bytes", r.end-r.off, n))
 	}
 	if r.err == nil {
 		r.end = r.off + n
 	}
 	return outer
 }
+
+func (r *Reader) enter() {
+	if r.depth++; r.depth > MaxDepth {
+		r.fail(fail(r.off, ErrDepth, ""))
+	}
+}
+
+func (r *Reader) leave() { r.depth-- }
 
 // length reads a length field and checks it against the bytes there are.
 func (r *Reader) length(width uint8) int {
@@ -179,7 +190,7 @@ func (r *Reader) length(width uint8) int {
 // End leaves a scope, skipping what is left of it: bytes that a newer sender may
 // have added (someip.md 5.2).
 func (r *Reader) End(s Scope) {
-	r.depth--
+	r.leave()
 	r.off, r.end = r.end, s.end
 	if r.err != nil {
 		r.off = r.end

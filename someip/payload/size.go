@@ -63,7 +63,10 @@ func (s sizes) compute(l *Layout) (extent, error) {
 			e.depth += elem.depth
 		}
 	case Struct:
-		for _, m := range l.Members {
+		for i, m := range l.Members {
+			if m.Layout.Bits > 0 && (i == 0 || l.Members[i-1].Layout.Bits == 0 || m.Layout.Align > 1) {
+				e.size += uint64(l.runBytes(i))
+			}
 			if err := s.addMember(&e, m); err != nil {
 				return e, at(err, m.Name)
 			}

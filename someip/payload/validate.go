@@ -159,6 +159,9 @@ func (v validator) checkStruct(l *Layout, bounded bool) error {
 		if m.Tagged && !m.Layout.Kind.scalar() && m.Layout.LengthWidth == 0 && !l.DynamicLength {
 			return at(bad("optional member without length field"), m.Name)
 		}
+		if m.Tagged && m.Layout.Kind == Union && m.Layout.TypeFirst {
+			return at(bad("optional union with its type before the length"), m.Name)
+		}
 	}
 	return nil
 }

@@ -146,8 +146,12 @@ func (w *Writer) Begin(width uint8) Mark {
 // End writes the number of bytes since Begin into its length field.
 func (w *Writer) End(m Mark) {
 	w.depth--
-	n := len(w.b) - m.at - int(m.width)
-	if m.width > 0 && uint64(n)>>(8*m.width) != 0 {
+	w.patch(m, len(w.b)-m.at-int(m.width))
+}
+
+// patch writes n into a length field.
+func (w *Writer) patch(m Mark, n int) {
+	if m.width > 0 && uint64(n) > maxUint(m.width) {
 		w.fail(fail(m.at-w.base, ErrRange, "%d bytes, a length field of %d bytes counts up to %d", n, m.width, maxUint(m.width)))
 		return
 	}
