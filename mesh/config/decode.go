@@ -118,16 +118,16 @@ func (d *decoder) value(v Value, to reflect.Value, r rules) {
 func (d *decoder) scalar(v Value, to reflect.Value, r rules) {
 	t := to.Type()
 	if v.node.Kind != yaml.ScalarNode {
-		v.Fail(describe(t), "is a %s", nodeWord(v.node))
+		v.Fail(describe(t), "is %s", nodeWord(v.node))
 		return
 	}
 	if tag := v.node.ShortTag(); !isText(t) && !fits(tag, t.Kind()) || tag == "!!null" {
 		if tag == "!!str" {
 			v.Fail(describe(t), "%q is text", v.node.Value)
 		} else if t.Kind() == reflect.String && tag != "!!null" {
-			v.Fail(describe(t), "%s is a %s: write it in quotes to make it text", v.node.Value, nodeWord(v.node))
+			v.Fail(describe(t), "%s is %s: write it in quotes to make it text", v.node.Value, nodeWord(v.node))
 		} else {
-			v.Fail(describe(t), "is a %s", nodeWord(v.node))
+			v.Fail(describe(t), "is %s", nodeWord(v.node))
 		}
 		return
 	}
@@ -162,7 +162,7 @@ func fits(tag string, k reflect.Kind) bool {
 
 func (d *decoder) list(v Value, to reflect.Value, r rules) {
 	if v.node.Kind != yaml.SequenceNode {
-		v.Fail("a list", "is a %s", nodeWord(v.node))
+		v.Fail("a list", "is %s", nodeWord(v.node))
 		return
 	}
 	list := reflect.MakeSlice(to.Type(), len(v.node.Content), len(v.node.Content))
@@ -174,7 +174,7 @@ func (d *decoder) list(v Value, to reflect.Value, r rules) {
 
 func (d *decoder) mapping(v Value, to reflect.Value, r rules) {
 	if v.node.Kind != yaml.MappingNode {
-		v.Fail("a mapping", "is a %s", nodeWord(v.node))
+		v.Fail("a mapping", "is %s", nodeWord(v.node))
 		return
 	}
 	m := reflect.MakeMap(to.Type())
@@ -193,7 +193,7 @@ func (d *decoder) structure(v Value, to reflect.Value) {
 		to.Field(i).Set(reflect.ValueOf(model.Position{File: d.file, Line: v.node.Line, Column: v.node.Column}))
 	}
 	if v.node.Kind != yaml.MappingNode {
-		v.Fail("a mapping with "+strings.Join(s.names, ", "), "is a %s", nodeWord(v.node))
+		v.Fail("a mapping with "+strings.Join(s.names, ", "), "is %s", nodeWord(v.node))
 		return
 	}
 	given := map[string]bool{}
@@ -225,7 +225,7 @@ func (d *decoder) keys(v Value) []*yaml.Node {
 		at := Value{d, k, v.path}
 		switch before := first[k.Value]; {
 		case k.Kind != yaml.ScalarNode:
-			at.Fail("text", "a key is a %s", nodeWord(k))
+			at.Fail("text", "a key is %s", nodeWord(k))
 		case before != nil:
 			at.Fail("each key once", "duplicate key %q, first on line %d", k.Value, before.Line)
 		default:
@@ -239,23 +239,23 @@ func (d *decoder) keys(v Value) []*yaml.Node {
 func nodeWord(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.SequenceNode:
-		return "list"
+		return "a list"
 	case yaml.MappingNode:
-		return "mapping"
+		return "a mapping"
 	case yaml.AliasNode:
-		return "alias"
+		return "an alias"
 	}
 	switch n.ShortTag() {
 	case "!!str":
 		return "text"
 	case "!!int", "!!float":
-		return "number"
+		return "a number"
 	case "!!bool":
 		return "true or false"
 	case "!!null":
-		return "key without a value"
+		return "a key without a value"
 	case "!!timestamp":
-		return "date"
+		return "a date"
 	}
-	return "value of type " + n.ShortTag()
+	return "a value of type " + n.ShortTag()
 }

@@ -1,6 +1,9 @@
 package config
 
-import "reflect"
+import (
+	"reflect"
+	"strings"
+)
 
 // describe says in words what a type accepts.
 func describe(t reflect.Type) string {
@@ -16,6 +19,9 @@ func describe(t reflect.Type) string {
 	}
 	if r, ok := reflect.New(t).Interface().(anyRange); ok {
 		return rangeExample(r.boundType())
+	}
+	if e, ok := reflect.Zero(t).Interface().(enumerated); ok {
+		return strings.Join(e.Values(), ", ")
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -38,6 +44,9 @@ func describe(t reflect.Type) string {
 func nearest(text string, words []string) string {
 	best, bestDistance := "", len(text)/3+2
 	for _, w := range words {
+		if len(text) > 2 && strings.HasPrefix(w, text) {
+			return w
+		}
 		if d := distance(text, w); d < bestDistance {
 			best, bestDistance = w, d
 		}

@@ -26,6 +26,13 @@ func Encode(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// Defaults sets the members of a struct that have a default to it, as Decode does
+// for a file that leaves them out.
+func Defaults(v any) {
+	to := reflect.ValueOf(v).Elem()
+	shapeOf(to.Type()).defaults(to)
+}
+
 func encodeStruct(v reflect.Value) (*yaml.Node, error) {
 	node := &yaml.Node{Kind: yaml.MappingNode}
 	s := shapeOf(v.Type())
@@ -39,6 +46,9 @@ func encodeStruct(v reflect.Value) (*yaml.Node, error) {
 		value, err := encodeValue(field)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if value.Kind == yaml.ScalarNode && value.Value == "" {
+			continue
 		}
 		node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, value)
 	}

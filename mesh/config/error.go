@@ -27,7 +27,7 @@ func (e *Error) Error() string {
 	}
 	b.WriteString(": " + e.Message)
 	if e.Suggestion != "" {
-		fmt.Fprintf(&b, ", did you mean %q?", e.Suggestion)
+		fmt.Fprintf(&b, " (did you mean %q?)", e.Suggestion)
 	}
 	if e.Allowed != "" {
 		b.WriteString("; allowed: " + e.Allowed)

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,10 @@ import (
 func Load(path string) (*Node, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
+		var p *fs.PathError
+		if errors.As(err, &p) {
+			err = p.Err // the path is said already
+		}
 		return nil, &Error{File: path, Message: err.Error(), Err: err}
 	}
 	n := new(Node)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"strings"
 	"sync"
 
 	"carisma.dev/gateway/codegen/model"
@@ -27,14 +28,19 @@ type member struct {
 	example  string
 }
 
+// help says what a missing member is: its doc as part of a sentence.
 func (m *member) help() string {
-	switch {
-	case m.example != "" && m.doc != "":
-		return m.doc + " Such as " + m.example
-	case m.doc != "":
-		return m.doc
+	if m.doc == "" {
+		return describe(m.typ)
 	}
-	return describe(m.typ)
+	text := strings.TrimSuffix(m.doc, ".")
+	if len(text) > 1 && text[1] >= 'a' && text[1] <= 'z' { // not TCP
+		text = strings.ToLower(text[:1]) + text[1:]
+	}
+	if m.example != "" {
+		text += ", such as " + m.example
+	}
+	return text
 }
 
 var shapes sync.Map // reflect.Type → *shape
