@@ -120,7 +120,7 @@ func (n *Network) act(a sd.Action) {
 	case sd.Unavailable:
 		n.unavailable(a.Key, reasons[a.Reason])
 	case sd.OfferConflict:
-		n.log.Warn("sd.conflict", "instance", a.Key, "peer", a.Peer, "local", a.Local)
+		n.conflict(a)
 	case sd.NeedConnection:
 		n.needConnection(a)
 	case sd.SubscriptionAcked:

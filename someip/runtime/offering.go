@@ -165,7 +165,9 @@ func (n *Network) subscriberAdded(a sd.SubscriberAdded) {
 	}
 	for _, e := range o.events {
 		if slices.Contains(e.cfg.Eventgroups, a.Eventgroup) {
-			e.subscribe(o.targets(e), a)
+			targets := o.targets(e)
+			e.subscribe(targets, a)
+			o.tellSubscribers(e, len(targets))
 		}
 	}
 }
@@ -179,8 +181,23 @@ func (n *Network) subscriberRemoved(a sd.SubscriberRemoved) {
 	o.subscribers = slices.DeleteFunc(o.subscribers, func(s sd.Subscriber) bool { return s == a.Subscriber })
 	for _, e := range o.events {
 		if slices.Contains(e.cfg.Eventgroups, a.Eventgroup) {
-			e.setTargets(o.targets(e))
+			targets := o.targets(e)
+			e.setTargets(targets)
+			o.tellSubscribers(e, len(targets))
 		}
+	}
+}
+
+func (o *Offering) tellSubscribers(e *event, endpoints int) {
+	if f := o.cfg.OnSubscribers; f != nil {
+		o.n.callbacks.add(func() { f(e.cfg.ID, endpoints) })
+	}
+}
+
+func (n *Network) conflict(a sd.OfferConflict) {
+	n.log.Warn("sd.conflict", "instance", a.Key, "peer", a.Peer, "local", a.Local)
+	if o := n.offerings[a.Key]; a.Local && o != nil && o.cfg.OnConflict != nil {
+		n.callbacks.add(func() { o.cfg.OnConflict(a.Peer) })
 	}
 }
 

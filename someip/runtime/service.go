@@ -1,5 +1,7 @@
 package runtime
 
+import "net/netip"
+
 // ServiceConfig describes a service instance to offer.
 type ServiceConfig struct {
 	Service, Instance uint16
@@ -15,6 +17,14 @@ type ServiceConfig struct {
 	Methods []MethodConfig
 	// Handler serves the requests; nil answers each E_UNKNOWN_METHOD.
 	Handler Handler
+	// OnConflict, if set, hears that another host offers the instance as well:
+	// once for each such host while that lasts. Its offer is ignored for as long as
+	// ours stands; which of the two gives way is the application's decision. It
+	// must not block, and must not stop the offering by itself.
+	OnConflict func(peer netip.AddrPort)
+	// OnSubscribers, if set, hears to how many endpoints an event goes, whenever
+	// that may have changed. It must not block.
+	OnSubscribers func(event uint16, endpoints int)
 }
 
 // EventConfig describes an event or the notifier of a field.
