@@ -88,7 +88,7 @@ func DefaultConfig() Config {
 		TTL: 3, SubscribeTTL: 5, TTLFactor: 1,
 		ConnectGrace: 100 * time.Millisecond, AckGrace: 100 * time.Millisecond,
 		DuplicateWindow: 50 * time.Millisecond,
-		MaxPayload: 1380,
+		MaxPayload:      1380,
 		Limits: Limits{
 			Peers: 1024, Offers: 16384, OffersPerPeer: 8192,
 			Subscribers: 16384, SubscribersPerPeer: 4096, SubscribersPerGroup: 16,
