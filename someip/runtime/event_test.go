@@ -73,19 +73,19 @@ func TestEventsAndFields(t *testing.T) {
 func TestInitialValueExactlyOnce(t *testing.T) {
 	transports(t, func(t *testing.T, reliable bool) {
 		d := newDomain(t)
-		o := offer(t, d.start(t, 1), newServer())
+		o := offer(t, d.start(t, 1, shortLived), newServer())
 		id, eventgroup := uint16(field), uint16(group)
 		if reliable {
 			id, eventgroup = tcpField, tcpGroup
 		}
 		require.NoError(t, o.Notify(id, []byte("v")))
-		n := d.start(t, 2)
+		n := d.start(t, 2, shortLived)
 		c := client(t, n)
 		s := subscribe(t, c, runtime.SubscribeConfig{Eventgroup: eventgroup, Reliable: reliable, Unreliable: !reliable})
 		require.Equal(t, note{id, "v", true}, receive(t, s.notes))
 		// Two seconds of life need renewals: the time to live is one.
 		sub := s.until(t, runtime.SubscriptionActive)
-		eventually(t, func() bool { return n.DiscoveryStats().Received > 40 }, "renewals")
+		eventually(t, func() bool { return n.DiscoveryStats().Received > 30 }, "renewals")
 		require.Equal(t, sub, s.Status())
 		require.Equal(t, 1, o.Subscribers(id))
 		require.Empty(t, s.notes)

@@ -9,3 +9,10 @@ func Kill(s *Stack) {
 		_ = n.end()
 	}
 }
+
+// SetSession makes s the last session id that a client has used.
+func SetSession(c *Client, s uint16) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session = s
+}

@@ -57,11 +57,11 @@ func TestKillAndRestart(t *testing.T) {
 			eventgroup, id = tcpGroup, tcpField
 		}
 		h := newServer()
-		stack, n := d.startStack(t, 1)
+		stack, n := d.startStack(t, 1, shortLived)
 		o := offer(t, n, h)
 		require.NoError(t, o.Notify(id, []byte("before")))
 
-		c := client(t, d.start(t, 2))
+		c := client(t, d.start(t, 2, shortLived))
 		s := subscribe(t, c, runtime.SubscribeConfig{Eventgroup: eventgroup, Reliable: reliable, Unreliable: !reliable})
 		require.Equal(t, note{id, "before", true}, receive(t, s.notes))
 		s.until(t, runtime.SubscriptionActive)
@@ -127,7 +127,7 @@ func TestQuickRestart(t *testing.T) {
 func TestClientVanishes(t *testing.T) {
 	d := newDomain(t)
 	o := offer(t, d.start(t, 1), newServer())
-	stack, n := d.startStack(t, 2)
+	stack, n := d.startStack(t, 2, shortLived)
 	cl, err := n.Client(key)
 	require.NoError(t, err)
 	subscribe(t, cl, runtime.SubscribeConfig{Eventgroup: group})

@@ -55,8 +55,10 @@ func (d domain) config(host byte) runtime.NetworkConfig {
 		SD: runtime.SDConfig{
 			Group: d.group, Port: d.port,
 			InitialDelayMax: -1, RequestResponseMax: -1,
-			RepetitionsBaseDelay: 10 * time.Millisecond, CyclicOfferDelay: 100 * time.Millisecond,
-			TTL: time.Second, SubscribeTTL: time.Second,
+			// An offer that overtakes an Ack has the client subscribe anew (SUB-6), so
+			// they must not come too fast for a loaded machine.
+			RepetitionsMax: -1, CyclicOfferDelay: 150 * time.Millisecond,
+			TTL: 5 * time.Second, SubscribeTTL: 5 * time.Second,
 		},
 		ClientIDs: runtime.Range{First: 0x1100 + uint16(host)*16, Last: 0x110F + uint16(host)*16},
 		Ports:     runtime.Range{First: 31000, Last: 31063},
@@ -82,6 +84,9 @@ func (d domain) startStack(tb testing.TB, number byte, alter ...func(*runtime.Ne
 	tb.Cleanup(func() { require.NoError(tb, s.Close()) })
 	return s, s.Network("lan")
 }
+
+// shortLived makes a host notice soon that another vanished.
+func shortLived(c *runtime.NetworkConfig) { c.SD.TTL, c.SD.SubscribeTTL = time.Second, time.Second }
 
 func client(tb testing.TB, n *runtime.Network) *runtime.Client {
 	tb.Helper()
