@@ -86,32 +86,43 @@ func (t Text) decode(dst, raw []byte, mode decodeMode) ([]byte, error) {
 
 // trim8 returns the valid text within the bytes of a UTF-8 string.
 func (t Text) trim8(raw []byte, mode decodeMode) ([]byte, error) {
-	text := raw
+	start, end := 0, len(raw)
+	terminated := false
 	if mode.fixed {
-		if i := bytes.IndexByte(text, 0); i >= 0 {
-			text = text[:i]
-		} else if mode.strict && t.Terminator {
-			return nil, fail(len(raw), ErrText, "no terminator")
+		if i := bytes.IndexByte(raw, 0); i >= 0 {
+			end, terminated = i, true
 		}
-	} else if n := len(text) - 1; n >= 0 && text[n] == 0 && (t.Terminator || !mode.strict) {
-		text = text[:n]
-	} else if mode.strict && t.Terminator {
-		return nil, fail(len(raw), ErrText, "no terminator")
+	} else if end > 0 && raw[end-1] == 0 {
+		if terminated = true; t.Terminator || !mode.strict {
+			end--
+		}
 	}
-	marked := bytes.HasPrefix(text, bom8)
+	if mode.strict && t.Terminator && !terminated {
+		return nil, fail(end, ErrText, "no terminator")
+	}
+	marked := bytes.HasPrefix(raw[:end], bom8)
 	if mode.strict && t.BOM && !marked {
 		return nil, fail(0, ErrText, "no byte order mark")
 	}
 	if marked && (t.BOM || !mode.strict) {
-		text = text[len(bom8):]
+		start = len(bom8)
 	}
-	if bad := invalidUTF8(text); bad >= 0 {
-		return nil, fail(bad+cap(raw)-cap(text), ErrText, "not UTF-8")
-	}
-	if i := bytes.IndexByte(text, 0); i >= 0 {
-		return nil, fail(i+cap(raw)-cap(text), ErrText, "inner NUL")
+	text := raw[start:end]
+	if err := checkText(text); err != nil {
+		return nil, shift(err, start)
 	}
 	return text, nil
+}
+
+// checkText reports what keeps bytes from being text that both sides can hold.
+func checkText(text []byte) error {
+	if bad := invalidUTF8(text); bad >= 0 {
+		return fail(bad, ErrText, "not UTF-8")
+	}
+	if i := bytes.IndexByte(text, 0); i >= 0 {
+		return fail(i, ErrText, "inner NUL")
+	}
+	return nil
 }
 
 // invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
@@ -200,11 +211,8 @@ func decodeRune16(b []byte, little bool) (rune, int) {
 // configured. Text that is not UTF-8 or has a NUL is an error (wrapping
 // ErrText) with its offset in the text.
 func (t Text) Append(dst, text []byte) ([]byte, error) {
-	if bad := invalidUTF8(text); bad >= 0 {
-		return dst, fail(bad, ErrText, "not UTF-8")
-	}
-	if i := bytes.IndexByte(text, 0); i >= 0 {
-		return dst, fail(i, ErrText, "inner NUL")
+	if err := checkText(text); err != nil {
+		return dst, err
 	}
 	if t.Encoding == UTF8 {
 		if t.BOM {
