@@ -204,7 +204,7 @@ func TestLostConnectionFailsItsCalls(t *testing.T) {
 	require.Contains(t, []runtime.Reason{runtime.ReasonConnection, runtime.ReasonStopOffer}, gone.Reason)
 }
 
-func Test011_PayloadLimit(t *testing.T) {
+func TestCase11PayloadLimit(t *testing.T) {
 	d := newDomain(t)
 	s := newServer()
 	o := offer(t, d.start(t, 1), s)
