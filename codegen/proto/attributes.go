@@ -11,7 +11,7 @@ import (
 func (r *interfaceReader) lengthWidth(at model.Position, w uint32, none bool) uint8 {
 	switch {
 	case w == 1 || w == 2 || w == 4 || w == 0 && none:
-		return uint8(w) //nolint:gosec // 0 to 4
+		return uint8(w)
 	case none:
 		r.add(at, "0, 1, 2 or 4", "a length field of %d bytes does not exist", w)
 	default:

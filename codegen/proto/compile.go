@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -110,10 +111,11 @@ func normalise(fds *descriptorpb.FileDescriptorSet) (*descriptorpb.FileDescripto
 // addBuiltins completes a descriptor set with the files of the program that it
 // imports and does not have.
 func addBuiltins(fds *descriptorpb.FileDescriptorSet) (*descriptorpb.FileDescriptorSet, error) {
-	have := map[string]bool{}
+	given := map[string]bool{}
 	for _, f := range fds.GetFile() {
-		have[f.GetName()] = true
+		given[f.GetName()] = true
 	}
+	have := maps.Clone(given)
 	missing := &sources{}
 	for _, f := range fds.GetFile() {
 		for _, imported := range f.GetDependency() {
@@ -131,20 +133,11 @@ func addBuiltins(fds *descriptorpb.FileDescriptorSet) (*descriptorpb.FileDescrip
 		}
 		for _, f := range added.GetFile() {
 			f.SourceCodeInfo = nil
-			if !contains(fds, f.GetName()) {
+			if !given[f.GetName()] {
 				all.File = append(all.File, f)
 			}
 		}
 	}
 	all.File = append(all.File, fds.GetFile()...)
 	return normalise(all)
-}
-
-func contains(fds *descriptorpb.FileDescriptorSet, name string) bool {
-	for _, f := range fds.GetFile() {
-		if f.GetName() == name {
-			return true
-		}
-	}
-	return false
 }

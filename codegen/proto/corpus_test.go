@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"testing"
-
-	"os"
 
 	"github.com/stretchr/testify/require"
 

@@ -148,8 +148,9 @@ func typeWord(t *model.Type) string {
 		return "repeated " + typeWord(t.Elem)
 	case model.MapKind:
 		return "map<" + typeWord(t.Key) + ", " + typeWord(t.Elem) + ">"
+	default:
+		return kindWords[t.Kind]
 	}
-	return kindWords[t.Kind]
 }
 
 var kindWords = map[model.Kind]string{

@@ -103,7 +103,7 @@ func read(fds *descriptorpb.FileDescriptorSet, shown func(importPath string) str
 		if i.SOMEIP == nil {
 			continue
 		}
-		key := someipKey{i.SOMEIP.ServiceID, uint8(i.Version.Major)} //nolint:gosec // checked by readService
+		key := someipKey{i.SOMEIP.ServiceID, uint8(i.Version.Major)}
 		if s.bySOMEIP[key] == nil {
 			s.bySOMEIP[key] = i
 		}

@@ -143,16 +143,16 @@ func (r *interfaceReader) element(m protoreflect.MethodDescriptor, isEvent bool)
 	if isEvent && len(groups) == 0 {
 		r.add(r.rpcAt(m, someipRPCExtension), "at least one eventgroup", "nobody can subscribe to %s, it is in no eventgroup", m.Name())
 	}
-	e := &model.SOMEIPElement{ID: uint16(id), Reliable: o.GetReliable()} //nolint:gosec // reported above
+	e := &model.SOMEIPElement{ID: uint16(id), Reliable: o.GetReliable()}
 	for n, g := range groups {
-		at := r.rpcAt(m, someipRPCExtension, 3, int32(n)) //nolint:gosec // a count of declarations
+		at := r.rpcAt(m, someipRPCExtension, 3, int32(n))
 		switch {
 		case g == 0 || g > maxEventgroup:
 			r.add(at, "0x0001 to 0xfffe", "%s is not the id of an eventgroup", hex(g))
 		case slices.Contains(e.Eventgroups, uint16(g)):
 			r.add(at, "each eventgroup once", "%s is given twice", hex(g))
 		}
-		e.Eventgroups = append(e.Eventgroups, uint16(g)) //nolint:gosec // reported above
+		e.Eventgroups = append(e.Eventgroups, uint16(g))
 	}
 	return e
 }

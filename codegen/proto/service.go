@@ -101,7 +101,7 @@ func (r *interfaceReader) readService() {
 		r.add(r.at(1), "0x0001 to 0xfffd", "service_id %s is not the id of a service", hex(o.GetServiceId()))
 	}
 	s := &model.SOMEIPService{
-		ServiceID:             uint16(o.GetServiceId()), //nolint:gosec // reported above
+		ServiceID:             uint16(o.GetServiceId()),
 		LittleEndian:          o.GetByteOrder() == optionsv1.ByteOrder_LITTLE_ENDIAN,
 		LengthsInPayloadOrder: o.GetLengthFieldsInPayloadOrder(),
 		StandardCodesOnly:     o.GetStandardCodesOnly(),
@@ -116,7 +116,7 @@ func hex(id uint32) string { return fmt.Sprintf("0x%04x", id) }
 func (r *interfaceReader) readInstances(s *model.SOMEIPService) {
 	ids, names, meshNames := map[uint32]string{}, map[string]bool{}, map[string]string{}
 	for n, in := range r.options.GetInstances() {
-		i := int32(n) //nolint:gosec // a count of declarations
+		i := int32(n)
 		name, id := in.GetName(), in.GetId()
 		meshName := r.iface.MeshName(name)
 		number, isNumber := (&model.SOMEIPService{}).InstanceID(name)
@@ -136,14 +136,14 @@ func (r *interfaceReader) readInstances(s *model.SOMEIPService) {
 			r.add(r.at(5, i, 2), "each id once", "%s is also the id of the instance %q", hex(id), ids[id])
 		}
 		ids[id], names[name], meshNames[meshName] = name, true, name
-		s.Instances = append(s.Instances, model.SOMEIPInstance{Name: name, ID: uint16(id)}) //nolint:gosec // reported above
+		s.Instances = append(s.Instances, model.SOMEIPInstance{Name: name, ID: uint16(id)})
 	}
 }
 
 func (r *interfaceReader) readErrors(s *model.SOMEIPService) {
 	codes, names := map[uint32]string{}, map[string]bool{}
 	for n, e := range r.options.GetErrors() {
-		i := int32(n) //nolint:gosec // a count of declarations
+		i := int32(n)
 		name, code := e.GetName(), e.GetCode()
 		if name == "" {
 			r.add(r.at(6, i), "a name for each error", "the error has no name")
@@ -156,7 +156,7 @@ func (r *interfaceReader) readErrors(s *model.SOMEIPService) {
 			r.add(r.at(6, i, 2), "each code once", "0x%02x is also the code of %q", code, codes[code])
 		}
 		codes[code], names[name] = name, true
-		s.Errors = append(s.Errors, model.SOMEIPError{Name: name, Code: uint8(code)}) //nolint:gosec // reported above
+		s.Errors = append(s.Errors, model.SOMEIPError{Name: name, Code: uint8(code)})
 	}
 }
 

@@ -117,7 +117,7 @@ func (r *interfaceReader) integer(f protoreflect.FieldDescriptor, width uint32, 
 func widthOf(k model.Kind) uint8 {
 	for w, kind := range signedKinds {
 		if k == kind || k == unsignedKinds[w] {
-			return uint8(w) //nolint:gosec // 1 to 8
+			return uint8(w)
 		}
 	}
 	return 0

@@ -90,7 +90,7 @@ func (r *interfaceReader) member(f protoreflect.FieldDescriptor) *model.Member {
 		if o.GetDataId() > 0xFFF {
 			r.add(r.memberAt(f, 6), "0 to 4095", "%d is not a data id", o.GetDataId())
 		}
-		member.Type.SOMEIP.DataID = int32(o.GetDataId()) //nolint:gosec // reported above
+		member.Type.SOMEIP.DataID = int32(o.GetDataId())
 	} else if member.Optional && r.options != nil {
 		r.add(member.Pos, "optional with a data_id", "SOME/IP cannot leave out %s, it has no data id", f.Name())
 	}
@@ -158,7 +158,7 @@ func (r *interfaceReader) enumOf(e protoreflect.EnumDescriptor) *model.Enum {
 	r.enums[e.FullName()] = out
 	o, _ := proto.GetExtension(e.Options(), optionsv1.E_SomeipEnum).(*optionsv1.SomeipEnum)
 	if w := o.GetWidth(); w != 0 {
-		out.Width = uint8(w) //nolint:gosec // checked next
+		out.Width = uint8(w)
 		if !isWidth(w) {
 			r.add(r.files.pos(e, optionsOfEnum, enumExtension, 1), "1, 2, 4 or 8", "an enum has no width of %d bytes", w)
 			out.Width = 8

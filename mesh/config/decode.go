@@ -107,7 +107,7 @@ func (d *decoder) value(v Value, to reflect.Value, r rules) {
 		case t.Kind() == reflect.Map && t.Key().Kind() == reflect.String:
 			d.mapping(v, to, r)
 		default:
-			panic("config: cannot read a " + t.String())
+			panic("config: cannot read a " + t.String()) //nolint:forbidigo // a mistake in the program, which its first test finds
 		}
 	}
 	if c, ok := to.Addr().Interface().(Checker); ok {

@@ -66,7 +66,7 @@ func encodeValue(v reflect.Value) (*yaml.Node, error) {
 		b, err := x.MarshalText()
 		return text(string(b)), err
 	}
-	switch v.Kind() { //nolint:exhaustive // the rest are scalars that YAML knows
+	switch v.Kind() {
 	case reflect.Struct:
 		return encodeStruct(v)
 	case reflect.Slice:

@@ -2,9 +2,11 @@ package config
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -78,7 +80,7 @@ func parseScalar(text string, v reflect.Value) error {
 		}
 		v.SetBool(text == "true")
 	case reflect.String:
-		if e, ok := v.Interface().(enumerated); ok && !contains(e.Values(), text) {
+		if e, ok := v.Interface().(enumerated); ok && !slices.Contains(e.Values(), text) {
 			return badValue("is not one of the known words", strings.Join(e.Values(), ", "))
 		}
 		v.SetString(text)
@@ -119,7 +121,7 @@ func parseInteger(text string, v reflect.Value) error {
 	}
 	allowed := fmt.Sprintf("a whole number from %s to %s, in decimal or with 0x", lo, hi)
 	n, err := strconv.ParseUint(digits, max(base, 2), 64)
-	if base == 0 || err != nil && !isRangeError(err) {
+	if base == 0 || err != nil && !errors.Is(err, strconv.ErrRange) {
 		return badValue("is not a whole number", allowed)
 	}
 	negative := strings.HasPrefix(text, "-")
@@ -128,16 +130,11 @@ func parseInteger(text string, v reflect.Value) error {
 	case v.CanUint() && (!negative || n == 0) && !v.OverflowUint(n):
 		v.SetUint(n)
 		return nil
-	case v.CanInt() && n <= 1<<63-1 && !v.OverflowInt(sign(negative)*int64(n)): //nolint:gosec // n was compared
-		v.SetInt(sign(negative) * int64(n)) //nolint:gosec // n was compared
+	case v.CanInt() && n <= 1<<63-1 && !v.OverflowInt(sign(negative)*int64(n)):
+		v.SetInt(sign(negative) * int64(n))
 		return nil
 	}
 	return badValue("is out of range", allowed)
-}
-
-func isRangeError(err error) bool {
-	e, ok := err.(*strconv.NumError) //nolint:errorlint // ParseUint documents the type
-	return ok && e.Err == strconv.ErrRange
 }
 
 func sign(negative bool) int64 {
@@ -149,15 +146,6 @@ func sign(negative bool) int64 {
 
 // enumerated is a string type with a fixed set of words.
 type enumerated interface{ Values() []string }
-
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
-}
 
 // formatDuration writes 10ms and 1s, without the trailing 0s of 1m0s.
 func formatDuration(d time.Duration) string {
