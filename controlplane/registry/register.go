@@ -57,6 +57,10 @@ func (r *Registry) resume(req Registration) (api.Identity, error) {
 	rec := req.Node
 	rec.ID, rec.Registered = n.ID, n.Registered
 	rec.Epoch = max(r.epoch, req.Resume.Epoch) + 1
+	rec.Rank = n.Rank
+	if n.lost {
+		rec.Rank = rec.Epoch
+	}
 	if err := r.cfg.Store.PutNodes(rec.Epoch, rec); err != nil {
 		return api.Identity{}, r.refuse(newError(Storage, "%v", err))
 	}
@@ -113,6 +117,7 @@ func newerBoot(rec, old store.Node) bool {
 
 // enter stores a new record, atomically with the end of the one that held its name.
 func (r *Registry) enter(rec store.Node, epoch uint64) (api.Identity, error) {
+	rec.Rank = rec.Epoch
 	old := r.names[rec.Name]
 	if old == nil && len(r.names) >= maxNodes {
 		return api.Identity{}, r.refuse(newError(Full, "%d nodes are registered", maxNodes))
@@ -182,7 +187,7 @@ func (r *Registry) comeAlive(n *node) {
 	r.startLease(n, api.LeaseTimeout)
 	r.log.Info("node registered", "node", n.Name, "id", n.ID, "epoch", n.Epoch, "address", n.Address)
 	d := r.newDirty()
-	d.node(n) // and its services: the epoch decides which of several owners counts
+	d.node(n) // and its services: the rank decides which of several owners counts
 	r.publish(d)
 }
 

@@ -35,7 +35,7 @@ type Service struct {
 	Name      string
 	Interface string
 	Instance  string
-	// Instances are ordered by who owns: first those that are up, then by epoch.
+	// Instances are ordered by who owns: first those that are up, then by rank.
 	Instances []*Instance
 }
 
@@ -171,7 +171,7 @@ func (r *Registry) snapService(name string, nodes map[string]*Node) *Service {
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(a.Node.Epoch, b.Node.Epoch), cmp.Compare(a.Node.ID, b.Node.ID))
+		return cmp.Or(cmp.Compare(a.Node.Rank, b.Node.Rank), cmp.Compare(a.Node.ID, b.Node.ID))
 	})
 	for i, inst := range s.Instances {
 		inst.Standby = i > 0 && inst.Spec.GetOrigin().GetProtocol() != meshv1.Protocol_GRPC

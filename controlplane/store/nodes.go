@@ -12,8 +12,11 @@ import (
 // Node is the record of a node. A superseded node keeps its record, so that its
 // agent is told so also after a restart of the control plane (CAR-10).
 type Node struct {
-	ID         string
-	Epoch      uint64
+	ID    string
+	Epoch uint64
+	// Rank is the epoch in which the node's present life began: it stays when a
+	// node resumes before its lease ends. The lowest owns what several nodes see.
+	Rank       uint64
 	Name       string
 	Address    netip.Addr
 	Central    bool

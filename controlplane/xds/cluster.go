@@ -52,7 +52,7 @@ func newServiceClusters(name string) (*serviceClusters, error) {
 		if err != nil {
 			return nil, err
 		}
-		r, err := newResource(resourcev3.ClusterType, c)
+		r, err := NewResource(resourcev3.ClusterType, c)
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +143,7 @@ func newGatewayCluster(socket string) (*Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newResource(resourcev3.ClusterType, &clusterv3.Cluster{
+	return NewResource(resourcev3.ClusterType, &clusterv3.Cluster{
 		Name:                 gatewayCluster,
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
 		ConnectTimeout:       durationpb.New(connectTimeout),

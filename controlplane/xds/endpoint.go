@@ -24,7 +24,7 @@ func newAssignment(cluster string, endpoints []view.Endpoint) (*Resource, error)
 		}
 		a.Endpoints = []*endpointv3.LocalityLbEndpoints{group}
 	}
-	return newResource(resourcev3.EndpointType, a)
+	return NewResource(resourcev3.EndpointType, a)
 }
 
 func lbEndpoint(a *corev3.Address) *endpointv3.LbEndpoint {

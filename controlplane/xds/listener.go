@@ -57,7 +57,7 @@ func newListener(name string, at registry.Address, socket string, unknown codes.
 			Address: &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: socket, Mode: socketMode}}},
 		}}
 	}
-	return newResource(resourcev3.ListenerType, l)
+	return NewResource(resourcev3.ListenerType, l)
 }
 
 func connectionManager(name string, unknown codes.Code, text string) (*anypb.Any, error) {

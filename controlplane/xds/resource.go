@@ -44,9 +44,9 @@ type message interface {
 	ValidateAll() error
 }
 
-// newResource validates and encodes a resource. Envoy refuses a whole response
+// NewResource validates and encodes a resource. Envoy refuses a whole response
 // for one bad resource, so none that breaks the rules of its type leaves here.
-func newResource(typeURL string, m message) (*Resource, error) {
+func NewResource(typeURL string, m message) (*Resource, error) {
 	if err := m.ValidateAll(); err != nil {
 		return nil, fmt.Errorf("xds: %s: %w", cachev3.GetResourceName(m), err)
 	}

@@ -77,7 +77,7 @@ func newRoutes(name, script string, host *routev3.VirtualHost) (*Resource, error
 	if err != nil {
 		return nil, err
 	}
-	return newResource(resourcev3.RouteType, &routev3.RouteConfiguration{
+	return NewResource(resourcev3.RouteType, &routev3.RouteConfiguration{
 		Name:         name,
 		VirtualHosts: []*routev3.VirtualHost{host},
 		ClusterSpecifierPlugins: []*routev3.ClusterSpecifierPlugin{{
