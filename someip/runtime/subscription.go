@@ -86,11 +86,14 @@ func (s *Subscription) Status() SubscriptionStatus { return s.up.statusNow() }
 // server. No callback begins after Close has returned, except those of a
 // notification or state that is being delivered.
 func (s *Subscription) Close() {
-	if s.closed.Swap(true) {
-		return
-	}
 	s.stop()
-	s.up.remove(s)
+	s.end()
+}
+
+func (s *Subscription) end() {
+	if !s.closed.Swap(true) {
+		s.up.remove(s)
+	}
 }
 
 func (s *Subscription) wants(event uint16) bool {

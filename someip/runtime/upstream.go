@@ -47,7 +47,7 @@ func (n *Network) subscribe(ctx context.Context, r *remote, cfg SubscribeConfig)
 	if err != nil {
 		return nil, err
 	}
-	s.stop = context.AfterFunc(ctx, s.Close)
+	s.stop = context.AfterFunc(ctx, s.end)
 	n.callbacks.run()
 	return s, nil
 }
