@@ -3,6 +3,7 @@ package someipadapter
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"sync"
 
 	"carisma.dev/gateway/bridge"
@@ -19,7 +20,7 @@ func (a *Adapter) Expose(ctx context.Context, inst bridge.Instance, svc bridge.S
 	if err != nil {
 		return err
 	}
-	if err := a.conflict(key); err != nil {
+	if err := a.sights.conflict(key); err != nil {
 		return err
 	}
 	x := &exposed{
@@ -29,6 +30,11 @@ func (a *Adapter) Expose(ctx context.Context, inst bridge.Instance, svc bridge.S
 		iface:   svc.Interface(),
 		codecs:  a.codecsOf(svc.Interface()),
 		slots:   make(chan struct{}, a.cfg.MaxRequests),
+		demands: map[uint16]*demand{},
+		rival:   make(chan netip.AddrPort, 1),
+	}
+	for id := range x.codecs.eventByID {
+		x.demands[id] = newDemand()
 	}
 	for _, p := range x.codecs.problems {
 		a.log.Warn("element not exposed", "instance", key, "problem", p)
@@ -42,7 +48,11 @@ func (a *Adapter) Expose(ctx context.Context, inst bridge.Instance, svc bridge.S
 	for _, c := range x.codecs.events {
 		forwards.Go(func() { x.forward(ctx, c) })
 	}
-	err = a.untilConflict(ctx, key)
+	select {
+	case peer := <-x.rival:
+		err = a.sights.rival(key, peer)
+	case <-ctx.Done():
+	}
 	x.offering.Stop()
 	cancel()
 	forwards.Wait()
@@ -72,34 +82,6 @@ func idsOf(inst bridge.Instance) (someip.InstanceKey, error) {
 	return someip.InstanceKey{Service: dep.ServiceID, Instance: id, Major: uint8(inst.Interface.Version.Major)}, nil
 }
 
-// untilConflict waits until ctx ends, then returns nil, or another host offers
-// the instance.
-func (a *Adapter) untilConflict(ctx context.Context, key someip.InstanceKey) error {
-	for {
-		_, changed := a.sights.native(key)
-		if err := a.conflict(key); err != nil {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-func (a *Adapter) conflict(key someip.InstanceKey) error {
-	av, _ := a.sights.native(key)
-	if !av.Up {
-		return nil
-	}
-	at := av.Endpoints.UDP
-	if !at.IsValid() {
-		at = av.Endpoints.TCP
-	}
-	return fmt.Errorf("a native service at %v offers the same ids, %v", at, key)
-}
-
 // config describes the offer. It has a port for each transport that the
 // interface uses.
 func (x *exposed) config() runtime.ServiceConfig {
@@ -108,6 +90,13 @@ func (x *exposed) config() runtime.ServiceConfig {
 		Minor:   x.iface.Version.Minor,
 		Methods: []runtime.MethodConfig{}, // not nil: others are unknown
 		Handler: x,
+		OnConflict: func(peer netip.AddrPort) {
+			select {
+			case x.rival <- peer:
+			default:
+			}
+		},
+		OnSubscribers: func(event uint16, endpoints int) { x.demands[event].set(endpoints > 0) },
 	}
 	use := func(e *model.SOMEIPElement) {
 		if e.Reliable {

@@ -117,6 +117,9 @@ func (g *group) remove(c *eventCodec, w *watcher) {
 
 // notify takes a notification from the stack.
 func (g *group) notify(n runtime.Notification) {
+	if g.service.over() {
+		return // it is for those who watch what the instance is now
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f := g.events[n.Event]

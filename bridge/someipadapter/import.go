@@ -105,6 +105,7 @@ func (a *Adapter) newImported(known bridge.KnownInterface, av runtime.Availabili
 			},
 			Descriptors: known.Descriptors,
 		},
+		since:   av.Since,
 		network: a.network.Name(),
 		client:  client,
 		codecs:  a.codecsOf(known.Interface),

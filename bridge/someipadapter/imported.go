@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -17,6 +18,7 @@ import (
 // imported is a SOME/IP service instance while it is offered.
 type imported struct {
 	instance bridge.Instance
+	since    time.Time // when the instance came
 	network  string
 	client   *runtime.Client
 	codecs   *codecs
@@ -70,12 +72,22 @@ func (s *imported) Invoke(ctx context.Context, m *model.Method, in []byte) ([]by
 // protoSize is what the protobuf form of a payload usually fits in.
 func protoSize(payload []byte) int { return 2*len(payload) + 16 }
 
-// end makes all watches return err.
+// end makes all watches return err. Their subscriptions end here: the instance
+// may be back already, and whoever subscribes then shall get initial events.
 func (s *imported) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
 	close(s.gone)
+	for _, g := range s.groups {
+		g.sub.Close()
+	}
+}
+
+// over tells whether the instance went, though that may not have been taken yet.
+func (s *imported) over() bool {
+	av := s.client.Availability()
+	return !av.Up || !av.Since.Equal(s.since)
 }
 
 func (s *imported) Watch(ctx context.Context, e *model.Event, sink bridge.Sink) error {

@@ -1,9 +1,8 @@
 package someipadapter
 
 import (
-	"bytes"
 	"context"
-	"errors"
+	"net/netip"
 
 	"google.golang.org/grpc/codes"
 
@@ -22,7 +21,9 @@ type exposed struct {
 	iface    *model.Interface
 	codecs   *codecs
 	offering *runtime.Offering
-	slots    chan struct{} // one for each request that is served
+	slots    chan struct{}      // one for each request that is served
+	demands  map[uint16]*demand // by event id
+	rival    chan netip.AddrPort
 }
 
 // ServeSOMEIP implements [runtime.Handler]. It translates the request on the
@@ -94,44 +95,5 @@ func (x *exposed) fail(r *runtime.Request, err *status.Error) {
 func (x *exposed) sent(err error) {
 	if err != nil {
 		x.adapter.log.Debug("answer not sent", "instance", x.key, "error", err)
-	}
-}
-
-// forward sends the items of an event to its subscribers, for as long as the
-// instance is offered: a field has its value before the first subscriber comes.
-func (x *exposed) forward(ctx context.Context, c *eventCodec) {
-	f := forwarder{exposed: x, codec: c}
-	bridge.KeepWatching(ctx, x.svc, c.Event, f.item, func(err error) {
-		x.adapter.log.Debug("watch ended", "instance", x.key, "event", c.Name, "error", err)
-	})
-}
-
-type forwarder struct {
-	*exposed
-	codec   *eventCodec
-	payload []byte // the last one
-	sent    bool
-	failing bool
-}
-
-// item takes one item, on one goroutine at a time.
-func (f *forwarder) item(it bridge.Item) {
-	before := len(f.payload)
-	all, err := f.codec.args.ToSOMEIP(f.payload, it.Payload)
-	if err == nil {
-		payload := all[before:]
-		// A watch that was begun anew brings the value of the field again.
-		if it.Initial && f.sent && bytes.Equal(payload, all[:before]) {
-			return
-		}
-		err = f.offering.Notify(f.codec.SOMEIP.ID, payload)
-		f.payload = append(all[:0], payload...)
-		f.sent = true
-	}
-	if failing := err != nil && !errors.Is(err, runtime.ErrClosed); failing != f.failing {
-		f.failing = failing
-		if failing {
-			f.adapter.log.Warn("event not sent", "instance", f.key, "event", f.codec.Name, "error", err)
-		}
 	}
 }

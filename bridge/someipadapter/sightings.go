@@ -1,7 +1,10 @@
 package someipadapter
 
 import (
+	"fmt"
+	"net/netip"
 	"sync"
+	"time"
 
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/runtime"
@@ -14,6 +17,7 @@ type sightings struct {
 	mu      sync.Mutex
 	seen    map[someip.InstanceKey]runtime.Availability
 	news    map[someip.InstanceKey]news
+	rivals  map[someip.InstanceKey]rival
 	changed chan struct{} // closed with each change
 }
 
@@ -27,6 +31,7 @@ func newSightings() *sightings {
 	return &sightings{
 		seen:    map[someip.InstanceKey]runtime.Availability{},
 		news:    map[someip.InstanceKey]news{},
+		rivals:  map[someip.InstanceKey]rival{},
 		changed: make(chan struct{}),
 	}
 }
@@ -69,12 +74,47 @@ func (s *sightings) up() []runtime.Availability {
 	return list
 }
 
-// native returns the offer of an instance by another host, and a channel that is
-// closed when that may have changed.
-func (s *sightings) native(key someip.InstanceKey) (av runtime.Availability, changed <-chan struct{}) {
+// rivalTime is how long another host's offer keeps ours away after it was heard
+// while ours stood. By then it is seen as what it is, or does not come again.
+const rivalTime = 3 * time.Second
+
+// rival notes that another host was heard to offer what we offer.
+func (s *sightings) rival(key someip.InstanceKey, peer netip.AddrPort) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.seen[key], s.changed
+	s.rivals[key] = rival{peer, time.Now()}
+	return conflictError(key, peer)
+}
+
+type rival struct {
+	peer  netip.AddrPort
+	heard time.Time
+}
+
+// conflict returns an error if another host offers the instance.
+func (s *sightings) conflict(key someip.InstanceKey) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if av := s.seen[key]; av.Up {
+		at := av.Endpoints.UDP
+		if !at.IsValid() {
+			at = av.Endpoints.TCP
+		}
+		return conflictError(key, at)
+	}
+	r, ok := s.rivals[key]
+	if !ok {
+		return nil
+	}
+	if time.Since(r.heard) < rivalTime {
+		return conflictError(key, r.peer)
+	}
+	delete(s.rivals, key)
+	return nil
+}
+
+func conflictError(key someip.InstanceKey, at netip.AddrPort) error {
+	return fmt.Errorf("a native service at %v offers the same ids: %v", at.Addr(), key)
 }
 
 // reset makes everything that is there news again.
