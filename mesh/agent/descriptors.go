@@ -72,7 +72,8 @@ func (d *descriptorStore) get(ctx context.Context, registry meshv1.ServiceRegist
 	if !ok || hashOf(set) != hash {
 		return nil, errors.New("the control plane answered with another descriptor set")
 	}
-	return d.keep(hash, set), writeFile(path, set)
+	// A torn file is found by its hash, so it need not be forced to the disk.
+	return d.keep(hash, set), os.WriteFile(path, set, 0o600)
 }
 
 func (d *descriptorStore) have(hash string) ([]byte, bool) {

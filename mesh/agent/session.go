@@ -51,6 +51,12 @@ func (a *Agent) session(ctx context.Context) (err error) {
 	a.connected(conn)
 
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { // nothing waits for the disk
+		if err := storeIdentity(a.cfg.State, a.cfg.Name, id); err != nil {
+			return fmt.Errorf("node id not stored: %w", err)
+		}
+		return nil
+	})
 	g.Go(func() error { return a.keepAlive(ctx, meshv1.NewNodeRegistryClient(conn)) })
 	services := meshv1.NewServiceRegistryClient(conn)
 	g.Go(func() error { return a.announce(ctx, services) })
@@ -84,9 +90,6 @@ func (a *Agent) register(ctx context.Context, registry meshv1.NodeRegistryClient
 			return api.Identity{}, err
 		}
 		id := api.Identity{ID: resp.GetId(), Epoch: resp.GetEpoch()}
-		if err := storeIdentity(a.cfg.State, a.cfg.Name, id); err != nil {
-			return api.Identity{}, fmt.Errorf("node id not stored: %w", err)
-		}
 		a.mu.Lock()
 		a.identity = id
 		a.mu.Unlock()

@@ -61,12 +61,13 @@ func newGateway(ctx context.Context, node *config.Node, opts Options) (g *gatewa
 	g = &gateway{
 		node: node, opts: opts, state: state, log: opts.Logger.With("component", "gateway"),
 		started: time.Now(), interfaces: bridge.NewInterfaces(), configured: make(chan struct{}),
+		catalogue: catalogue{read: map[string]struct{}{}, paths: map[string]bool{}},
 	}
-	defer func() {
+	defer func(built *gateway) {
 		if err != nil {
-			g.close()
+			built.close()
 		}
-	}()
+	}(g)
 	if err := unixsock.Check(node.Egress.Socket); err != nil {
 		return nil, err
 	}
@@ -101,7 +102,8 @@ func newGateway(ctx context.Context, node *config.Node, opts Options) (g *gatewa
 
 // lockState keeps a second gateway away from the state directory.
 func (g *gateway) lockState() error {
-	if err := os.MkdirAll(g.state, 0o755); err != nil { //nolint:gosec // egress.sock in it is for every user
+	// Others may pass: egress.sock in it is for every user.
+	if err := os.MkdirAll(g.state, 0o755); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(g.path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -163,7 +165,7 @@ func (g *gateway) buildMesh() (err error) {
 	}
 	g.relay = relay.New(relay.Config{
 		Central: g.agent, NodeID: func() string { return g.agent.Identity().ID },
-		Changed: g.envoyAnswered, Logger: g.opts.Logger,
+		Changed: g.envoyAnswered, Clusters: g.setPaths, Logger: g.opts.Logger,
 	})
 	return nil
 }

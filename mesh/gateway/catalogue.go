@@ -1,7 +1,8 @@
 package gateway
 
 import (
-	"sync/atomic"
+	"slices"
+	"sync"
 
 	protopb "google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
@@ -15,8 +16,11 @@ import (
 
 // catalogue is what the gateway knows of the mesh.
 type catalogue struct {
-	read    map[string]struct{} // hashes of descriptor sets that were read; the agent's goroutine only
-	entries atomic.Int64
+	read map[string]struct{} // hashes of descriptor sets that were read; the agent's goroutine only
+
+	mu      sync.Mutex
+	entries []grpcadapter.CatalogueEntry
+	paths   map[string]bool // clusters of which Envoy has an endpoint
 }
 
 // setCatalogue takes the services of the mesh. The interfaces that come along are
@@ -31,9 +35,50 @@ func (g *gateway) setCatalogue(services []agent.Service) {
 		}
 		entries = append(entries, toEntry(s))
 	}
-	g.catalogue.entries.Store(int64(len(entries)))
+	c := &g.catalogue
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.entries = entries
 	g.server.SetCatalogue(entries)
-	g.importer.SetCatalogue(entries)
+	g.importer.SetCatalogue(c.callable())
+}
+
+// setPaths is told by the relay which clusters Envoy has endpoints of.
+func (g *gateway) setPaths(clusters map[string]bool) {
+	c := &g.catalogue
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed := false
+	for cluster, some := range clusters {
+		changed = changed || c.paths[cluster] != some
+		if some {
+			c.paths[cluster] = true
+		} else {
+			delete(c.paths, cluster)
+		}
+	}
+	if changed {
+		g.importer.SetCatalogue(c.callable())
+	}
+}
+
+// callable returns the entries, with those down that Envoy has no path to yet. An
+// offer on a network promises that calls work, and the news of a service may come
+// before Envoy has taken its endpoints.
+func (c *catalogue) callable() []grpcadapter.CatalogueEntry {
+	entries := slices.Clone(c.entries)
+	for i, e := range entries {
+		if e.Up && !c.paths[e.Name+"/local"] && !c.paths[e.Name+"/remote"] {
+			entries[i].Up, entries[i].Reason = false, "the proxy has no path to it"
+		}
+	}
+	return entries
+}
+
+func (c *catalogue) size() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.entries)
 }
 
 func toEntry(s agent.Service) grpcadapter.CatalogueEntry {
@@ -60,9 +105,6 @@ func (g *gateway) learn(s agent.Service) {
 	}
 	if _, done := g.catalogue.read[hash]; done {
 		return
-	}
-	if g.catalogue.read == nil {
-		g.catalogue.read = map[string]struct{}{}
 	}
 	g.catalogue.read[hash] = struct{}{}
 	fds := &descriptorpb.FileDescriptorSet{}

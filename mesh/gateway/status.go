@@ -128,7 +128,7 @@ func (g *gateway) status() *Status {
 		ControlPlane: ControlPlaneStatus{
 			Address: g.node.ControlPlane.String(), Connected: a.Connected, Since: a.Since, Reason: a.Reason, Refused: a.Refused,
 		},
-		Envoy: g.supervisor.State(), ADS: g.relay.State(), Mesh: int(g.catalogue.entries.Load()),
+		Envoy: g.supervisor.State(), ADS: g.relay.State(), Mesh: g.catalogue.size(),
 		Networks: []NetworkStatus{}, Instances: g.nativeStatus(),
 	}
 	for _, n := range g.networks {

@@ -8,7 +8,8 @@ import (
 )
 
 // form has the field numbers of one of the two forms of ADS. The relay reads a
-// few fields of a message and passes the bytes on untouched.
+// few fields of a message and passes the bytes on untouched. Only the delta form
+// tells on reconnect what Envoy holds.
 type form struct {
 	node, held, reqType, reqNonce, errorDetail protowire.Number
 	resources, respType, respNonce             protowire.Number
@@ -18,7 +19,7 @@ var (
 	// DeltaDiscoveryRequest and DeltaDiscoveryResponse.
 	delta = form{node: 1, held: 5, reqType: 2, reqNonce: 6, errorDetail: 7, resources: 2, respType: 4, respNonce: 5}
 	// DiscoveryRequest and DiscoveryResponse.
-	sotw = form{node: 2, held: 1, reqType: 4, reqNonce: 5, errorDetail: 6, resources: 2, respType: 4, respNonce: 5}
+	sotw = form{node: 2, reqType: 4, reqNonce: 5, errorDetail: 6, resources: 2, respType: 4, respNonce: 5}
 )
 
 func formOf(method string) form {
@@ -32,7 +33,7 @@ type request struct {
 	nodeID  string
 	typeURL string
 	nonce   string
-	held    bool // Envoy has resources of an earlier stream
+	held    []string // names of resources that Envoy has of an earlier stream
 	failed  bool
 	reason  string
 }
@@ -41,6 +42,7 @@ type response struct {
 	typeURL   string
 	nonce     string
 	resources int
+	clusters  map[string]bool // of endpoints: whether there is one
 }
 
 func (f form) request(msg []byte) (request, error) {
@@ -51,7 +53,10 @@ func (f form) request(msg []byte) (request, error) {
 			// Field 1 of core.v3.Node is its id.
 			return fields(v, first(1, &r.nodeID))
 		case f.held:
-			r.held = true
+			var name string
+			err := fields(v, first(1, &name)) // the key of a map entry
+			r.held = append(r.held, name)
+			return err
 		case f.reqType:
 			r.typeURL = string(v)
 		case f.reqNonce:
@@ -81,6 +86,9 @@ func (f form) response(msg []byte) (response, error) {
 		}
 		return nil
 	})
+	if err == nil && r.typeURL == endpointType {
+		r.clusters, err = f.endpoints(msg)
+	}
 	return r, err
 }
 

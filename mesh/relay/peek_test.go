@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/genproto/googleapis/rpc/status"
@@ -19,6 +20,7 @@ func TestPeek(t *testing.T) {
 	for name, c := range map[string]struct {
 		form      form
 		req, resp proto.Message
+		held      []string
 	}{
 		"delta": {
 			delta,
@@ -30,6 +32,7 @@ func TestPeek(t *testing.T) {
 				TypeUrl: "t", Nonce: "8", SystemVersionInfo: "x",
 				Resources: []*discoveryv3.Resource{{Name: "a"}, {Name: "b"}}, RemovedResources: []string{"c"},
 			},
+			[]string{"a"},
 		},
 		"sotw": {
 			sotw,
@@ -41,6 +44,7 @@ func TestPeek(t *testing.T) {
 				TypeUrl: "t", Nonce: "8", VersionInfo: "x", Canary: true,
 				Resources: []*anypb.Any{{}, {}},
 			},
+			nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +53,7 @@ func TestPeek(t *testing.T) {
 			require.NoError(t, err)
 			req, err := c.form.request(raw)
 			require.NoError(t, err)
-			require.Equal(t, request{nodeID: "n1", typeURL: "t", nonce: "7", held: true, failed: true, reason: "no"}, req)
+			require.Equal(t, request{nodeID: "n1", typeURL: "t", nonce: "7", held: c.held, failed: true, reason: "no"}, req)
 			for i := range raw {
 				_, _ = c.form.request(raw[:i]) // must not crash
 			}
@@ -76,4 +80,30 @@ func FuzzPeek(f *testing.F) {
 			require.Equal(t, whole.GetResponseNonce(), req.nonce)
 		}
 	})
+}
+
+func TestEndpoints(t *testing.T) {
+	t.Parallel()
+	full, err := anypb.New(&endpointv3.ClusterLoadAssignment{
+		ClusterName: "a/local", Endpoints: []*endpointv3.LocalityLbEndpoints{{}},
+		Policy: &endpointv3.ClusterLoadAssignment_Policy{WeightedPriorityHealth: true},
+	})
+	require.NoError(t, err)
+	empty, err := anypb.New(&endpointv3.ClusterLoadAssignment{ClusterName: "b/remote"})
+	require.NoError(t, err)
+	want := map[string]bool{"a/local": true, "b/remote": false}
+
+	msg, err := proto.Marshal(&discoveryv3.DeltaDiscoveryResponse{TypeUrl: endpointType, Resources: []*discoveryv3.Resource{
+		{Name: "a/local", Version: "1", Resource: full}, {Name: "b/remote", Version: "2", Resource: empty},
+	}})
+	require.NoError(t, err)
+	resp, err := delta.response(msg)
+	require.NoError(t, err)
+	require.Equal(t, want, resp.clusters)
+
+	msg, err = proto.Marshal(&discoveryv3.DiscoveryResponse{TypeUrl: endpointType, Resources: []*anypb.Any{full, empty}})
+	require.NoError(t, err)
+	resp, err = sotw.response(msg)
+	require.NoError(t, err)
+	require.Equal(t, want, resp.clusters)
 }

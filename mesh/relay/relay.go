@@ -46,7 +46,11 @@ type Config struct {
 	// Changed, if not nil, is told of each change of the State, one at a time. It
 	// must not block and not call the relay.
 	Changed func(State)
-	Logger  *slog.Logger
+	// Clusters, if not nil, is told for which clusters Envoy took an assignment of
+	// endpoints, and whether there is an endpoint in it: from then on calls have a
+	// path, or have none any more. The rules of Changed hold.
+	Clusters func(map[string]bool)
+	Logger   *slog.Logger
 }
 
 // Relay serves ADS to the one Envoy of the node.
@@ -68,7 +72,7 @@ func New(cfg Config) *Relay {
 		cfg:    cfg,
 		log:    log.With("component", "relay"),
 		slot:   make(chan struct{}, 1),
-		state:  tracker{changed: cfg.Changed},
+		state:  tracker{changed: cfg.Changed, clusters: cfg.Clusters},
 		closed: make(chan struct{}),
 	}
 }

@@ -59,9 +59,17 @@ func (s *session) toCentral(up grpc.ClientStream, msg []byte) error {
 	switch {
 	case req.nonce != "":
 		s.answered(req)
-	case req.held:
-		// An Envoy that outlived its gateway names what it acknowledged before.
-		s.state.answer(response{typeURL: req.typeURL, resources: 1}, req)
+	case len(req.held) > 0:
+		// An Envoy that outlived its gateway names what it acknowledged before. What
+		// endpoints it has is not in the names: most have one.
+		held := response{typeURL: req.typeURL, resources: len(req.held)}
+		if req.typeURL == endpointType {
+			held.clusters = map[string]bool{}
+			for _, name := range req.held {
+				held.clusters[name] = true
+			}
+		}
+		s.state.answer(held, req)
 	}
 	return up.SendMsg(&msg)
 }

@@ -35,9 +35,10 @@ func (s State) Configured(since time.Time) bool {
 }
 
 type tracker struct {
-	mu      sync.Mutex
-	state   State
-	changed func(State)
+	mu       sync.Mutex
+	state    State
+	changed  func(State)
+	clusters func(map[string]bool)
 }
 
 func (t *tracker) get() State {
@@ -80,5 +81,8 @@ func (t *tracker) answer(resp response, req request) {
 			ts.Acked = time.Now()
 		}
 		s.Types[resp.typeURL] = ts
+		if !req.failed && len(resp.clusters) > 0 && t.clusters != nil {
+			t.clusters(resp.clusters)
+		}
 	})
 }
