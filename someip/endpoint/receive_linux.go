@@ -30,7 +30,7 @@ type mmsghdr struct {
 type batch struct {
 	headers [batchSize]mmsghdr
 	vectors [batchSize]unix.Iovec
-	names   [batchSize]unix.RawSockaddrInet6 // room for an IPv4 address too
+	names   [batchSize][unix.SizeofSockaddrInet6]byte // room for an IPv4 address too
 	slots   []byte
 	zones   map[uint32]string
 }
@@ -43,7 +43,7 @@ func newBatch() *batch {
 		h := &b.headers[i].hdr
 		h.Iov = &b.vectors[i]
 		h.SetIovlen(1)
-		h.Name = (*byte)(unsafe.Pointer(&b.names[i]))
+		h.Name = &b.names[i][0]
 	}
 	return b
 }
@@ -53,8 +53,8 @@ func (b *batch) fill(fd uintptr) (int, error) {
 	for i := range b.headers {
 		b.headers[i].hdr.Namelen = unix.SizeofSockaddrInet6
 	}
-	n, _, errno := syscall.Syscall6(unix.SYS_RECVMMSG, fd,
-		uintptr(unsafe.Pointer(&b.headers[0])), batchSize, unix.MSG_DONTWAIT, 0, 0)
+	headers := unsafe.Pointer(&b.headers) //nolint:gosec // package unix has no recvmmsg
+	n, _, errno := syscall.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(headers), batchSize, unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -68,16 +68,16 @@ func (b *batch) message(i int) (netip.AddrPort, []byte) {
 	return b.from(i), b.slots[start:end:end]
 }
 
+// from reads a struct sockaddr_in or sockaddr_in6.
 func (b *batch) from(i int) netip.AddrPort {
 	name := &b.names[i]
-	port := binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&name.Port))[:])
-	if name.Family == unix.AF_INET {
-		v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))
-		return netip.AddrPortFrom(netip.AddrFrom4(v4.Addr), port)
+	port := binary.BigEndian.Uint16(name[2:])
+	if binary.NativeEndian.Uint16(name[:]) == unix.AF_INET {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(name[4:8])), port)
 	}
-	addr := netip.AddrFrom16(name.Addr).Unmap()
-	if name.Scope_id != 0 {
-		addr = addr.WithZone(b.zone(name.Scope_id)) // case 20: the same address is always written the same way
+	addr := netip.AddrFrom16([16]byte(name[8:24])).Unmap()
+	if scope := binary.NativeEndian.Uint32(name[24:]); scope != 0 {
+		addr = addr.WithZone(b.zone(scope)) // case 20: the same address is always written the same way
 	}
 	return netip.AddrPortFrom(addr, port)
 }

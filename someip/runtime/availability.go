@@ -89,13 +89,12 @@ func (n *Network) needConnection(a sd.NeedConnection) {
 		return // the instance went meanwhile; what it needs is asked for when it is back
 	}
 	if c := l.conn.Load(); c != nil {
-		if a.Refused { // the server does not know it: open another (SUB-11)
-			l.conn.CompareAndSwap(c, nil)
-			c.Abort()
-		} else {
+		if !a.Refused {
 			n.work.Go(func() { n.linkUp(l, c) }) // not here: the machine is in the middle of its actions
 			return
 		}
+		l.conn.CompareAndSwap(c, nil) // the server does not know it: open another (SUB-11)
+		c.Abort()
 	}
 	_, _ = l.dial() // fails only where the link is closed, see above
 }

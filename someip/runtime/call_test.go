@@ -13,92 +13,94 @@ import (
 	"carisma.dev/gateway/someip/runtime"
 )
 
-// transports runs a test over UDP and over TCP.
-func transports(t *testing.T, f func(t *testing.T, reliable bool)) {
-	t.Helper()
-	t.Run("udp", func(t *testing.T) { f(t, false) })
-	t.Run("tcp", func(t *testing.T) { f(t, true) })
-}
+// transports are what calls and events are tested over, and whether it is reliable.
+var transports = map[string]bool{"udp": false, "tcp": true}
 
 func TestCall(t *testing.T) {
-	transports(t, func(t *testing.T, reliable bool) {
-		d := newDomain(t)
-		s := newServer()
-		offer(t, d.start(t, 1), s)
-		c := client(t, d.start(t, 2))
-		available(t, c, true)
+	for name, reliable := range transports {
+		t.Run(name, func(t *testing.T) {
+			d := newDomain(t)
+			s := newServer()
+			offer(t, d.start(t, 1), s)
+			c := client(t, d.start(t, 2))
+			available(t, c, true)
 
-		r := call(t, c, echo, reliable, "hello")
-		require.Equal(t, runtime.Response{Payload: []byte("hello")}, r)
-		require.Empty(t, call(t, c, echo, reliable, "").Payload)
+			r := call(t, c, echo, reliable, "hello")
+			require.Equal(t, runtime.Response{Payload: []byte("hello")}, r)
+			require.Empty(t, call(t, c, echo, reliable, "").Payload)
 
-		r = call(t, c, fail, reliable, "")
-		require.Equal(t, runtime.Response{Payload: []byte("why"), Code: 0x23, Exception: true}, r) // case 4
-		r = call(t, c, failSoft, reliable, "")
-		require.EqualValues(t, 0x23, r.Code)
-		require.False(t, r.Exception)
-		r = call(t, c, 0x0777, reliable, "")
-		require.EqualValues(t, 0x03, r.Code, "unknown method")
-		r = call(t, c, tell, reliable, "")
-		require.EqualValues(t, 0x0A, r.Code, "wants fire and forget")
+			r = call(t, c, fail, reliable, "")
+			require.Equal(t, runtime.Response{Payload: []byte("why"), Code: 0x23, Exception: true}, r) // case 4
+			r = call(t, c, failSoft, reliable, "")
+			require.EqualValues(t, 0x23, r.Code)
+			require.False(t, r.Exception)
+			r = call(t, c, 0x0777, reliable, "")
+			require.EqualValues(t, 0x03, r.Code, "unknown method")
+			r = call(t, c, tell, reliable, "")
+			require.EqualValues(t, 0x0A, r.Code, "wants fire and forget")
 
-		require.NoError(t, c.Send(context.Background(), tell, reliable, []byte("go")))
-		require.Equal(t, "go", receive(t, s.told))
-	})
+			require.NoError(t, c.Send(context.Background(), tell, reliable, []byte("go")))
+			require.Equal(t, "go", receive(t, s.told))
+		})
+	}
 }
 
 func TestCallsInParallel(t *testing.T) {
-	transports(t, func(t *testing.T, reliable bool) {
-		d := newDomain(t)
-		offer(t, d.start(t, 1), newServer())
-		n := d.start(t, 2)
-		var wg sync.WaitGroup
-		for i := range 4 {
-			c := client(t, n)
-			available(t, c, true)
-			for j := range 8 {
-				wg.Go(func() {
-					for k := range 50 {
-						want := fmt.Sprint(i, j, k)
-						require.Equal(t, want, string(call(t, c, echo, reliable, want).Payload))
-					}
-				})
+	for name, reliable := range transports {
+		t.Run(name, func(t *testing.T) {
+			d := newDomain(t)
+			offer(t, d.start(t, 1), newServer())
+			n := d.start(t, 2)
+			var wg sync.WaitGroup
+			for i := range 4 {
+				c := client(t, n)
+				available(t, c, true)
+				for j := range 8 {
+					wg.Go(func() {
+						for k := range 50 {
+							want := fmt.Sprint(i, j, k)
+							require.Equal(t, want, string(call(t, c, echo, reliable, want).Payload))
+						}
+					})
+				}
 			}
-		}
-		wg.Wait()
-		require.Zero(t, n.Stats().UnmatchedReplies)
-	})
+			wg.Wait()
+			require.Zero(t, n.Stats().UnmatchedReplies)
+		})
+	}
 }
 
 func TestCallEndsWithItsContext(t *testing.T) {
-	transports(t, func(t *testing.T, reliable bool) {
-		d := newDomain(t)
-		s := newServer()
-		offer(t, d.start(t, 1), s)
-		n := d.start(t, 2, func(c *runtime.NetworkConfig) { c.CallTimeout = 20 * time.Millisecond })
-		c := client(t, n)
-		available(t, c, true)
+	for name, reliable := range transports {
+		t.Run(name, func(t *testing.T) {
+			d := newDomain(t)
+			s := newServer()
+			offer(t, d.start(t, 1), s)
+			n := d.start(t, 2, func(c *runtime.NetworkConfig) { c.CallTimeout = 20 * time.Millisecond })
+			c := client(t, n)
+			available(t, c, true)
 
-		ctx, cancel := context.WithCancel(context.Background())
-		go func() {
-			<-s.held
-			cancel()
-		}()
-		// A deadline takes the place of the default timeout.
-		withDeadline, stop := context.WithTimeout(ctx, patience)
-		defer stop()
-		_, err := c.Call(withDeadline, silent, reliable, nil)
-		require.ErrorIs(t, err, context.Canceled)
+			ctx, cancel := context.WithCancel(context.Background())
+			go func() {
+				<-s.held
+				cancel()
+			}()
+			// A deadline takes the place of the default timeout.
+			withDeadline, stop := context.WithTimeout(ctx, patience)
+			defer stop()
+			_, err := c.Call(withDeadline, silent, reliable, nil)
+			require.ErrorIs(t, err, context.Canceled)
 
-		_, err = c.Call(context.Background(), silent, reliable, nil)
-		require.ErrorIs(t, err, runtime.ErrTimeout) // SES-6
+			_, err = c.Call(context.Background(), silent, reliable, nil)
+			require.ErrorIs(t, err, runtime.ErrTimeout) // SES-6
 
-		late := receive(t, s.held)
-		require.NoError(t, late.Respond(nil))
-		eventually(t, func() bool { return n.Stats().UnmatchedReplies == 1 }, "late answer counted")
-		require.EqualValues(t, 2, n.Stats().Timeouts)
-		require.ErrorIs(t, late.Respond(nil), runtime.ErrAnswered)
-	})
+			late := receive(t, s.held)
+			require.NoError(t, late.Respond(nil))
+			eventually(t, func() bool { return n.Stats().UnmatchedReplies == 1 }, "late answer counted")
+			require.EqualValues(t, 2, n.Stats().Timeouts)
+			require.ErrorIs(t, late.Respond(nil), runtime.ErrAnswered)
+		})
+	}
 }
 
 func TestSessionsInUseAreSkipped(t *testing.T) {
@@ -142,33 +144,35 @@ func TestServiceNotThere(t *testing.T) {
 }
 
 func TestStopOfferFailsOutstandingCalls(t *testing.T) {
-	transports(t, func(t *testing.T, reliable bool) {
-		d := newDomain(t)
-		s := newServer()
-		n := d.start(t, 1)
-		o := offer(t, n, s)
-		c := client(t, d.start(t, 2))
-		available(t, c, true)
-		errs := make(chan error, 1)
-		go func() {
-			_, err := c.Call(context.Background(), silent, reliable, nil)
-			errs <- err
-		}()
-		receive(t, s.held)
-		o.Stop()
-		var gone *runtime.UnavailableError
-		require.ErrorAs(t, receive(t, errs), &gone)
-		require.Equal(t, runtime.ReasonStopOffer, gone.Reason)
-		_, err := c.Call(context.Background(), echo, reliable, nil)
-		require.ErrorAs(t, err, &gone)
-		require.Equal(t, runtime.ReasonStopOffer, gone.Reason)
-		o.Stop()
+	for name, reliable := range transports {
+		t.Run(name, func(t *testing.T) {
+			d := newDomain(t)
+			s := newServer()
+			n := d.start(t, 1)
+			o := offer(t, n, s)
+			c := client(t, d.start(t, 2))
+			available(t, c, true)
+			errs := make(chan error, 1)
+			go func() {
+				_, err := c.Call(context.Background(), silent, reliable, nil)
+				errs <- err
+			}()
+			receive(t, s.held)
+			o.Stop()
+			var gone *runtime.UnavailableError
+			require.ErrorAs(t, receive(t, errs), &gone)
+			require.Equal(t, runtime.ReasonStopOffer, gone.Reason)
+			_, err := c.Call(context.Background(), echo, reliable, nil)
+			require.ErrorAs(t, err, &gone)
+			require.Equal(t, runtime.ReasonStopOffer, gone.Reason)
+			o.Stop()
 
-		// Offered again, the same client works again.
-		offer(t, n, s)
-		available(t, c, true)
-		require.Equal(t, "again", string(call(t, c, echo, reliable, "again").Payload))
-	})
+			// Offered again, the same client works again.
+			offer(t, n, s)
+			available(t, c, true)
+			require.Equal(t, "again", string(call(t, c, echo, reliable, "again").Payload))
+		})
+	}
 }
 
 func TestTransportNotOffered(t *testing.T) {

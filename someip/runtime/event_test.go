@@ -71,37 +71,39 @@ func TestEventsAndFields(t *testing.T) {
 
 // Renewals, which come with every offer, bring no initial value again.
 func TestInitialValueExactlyOnce(t *testing.T) {
-	transports(t, func(t *testing.T, reliable bool) {
-		d := newDomain(t)
-		o := offer(t, d.start(t, 1, shortLived), newServer())
-		id, eventgroup := uint16(field), uint16(group)
-		if reliable {
-			id, eventgroup = tcpField, tcpGroup
-		}
-		require.NoError(t, o.Notify(id, []byte("v")))
-		n := d.start(t, 2, shortLived)
-		c := client(t, n)
-		s := subscribe(t, c, runtime.SubscribeConfig{Eventgroup: eventgroup, Reliable: reliable, Unreliable: !reliable})
-		require.Equal(t, note{id, "v", true}, receive(t, s.notes))
-		// Two seconds of life need renewals: the time to live is one.
-		sub := s.until(t, runtime.SubscriptionActive)
-		eventually(t, func() bool { return n.DiscoveryStats().Received > 30 }, "renewals")
-		require.Equal(t, sub, s.Status())
-		require.Equal(t, 1, o.Subscribers(id))
-		require.Empty(t, s.notes)
+	for name, reliable := range transports {
+		t.Run(name, func(t *testing.T) {
+			d := newDomain(t)
+			o := offer(t, d.start(t, 1, shortLived), newServer())
+			id, eventgroup := uint16(field), uint16(group)
+			if reliable {
+				id, eventgroup = tcpField, tcpGroup
+			}
+			require.NoError(t, o.Notify(id, []byte("v")))
+			n := d.start(t, 2, shortLived)
+			c := client(t, n)
+			s := subscribe(t, c, runtime.SubscribeConfig{Eventgroup: eventgroup, Reliable: reliable, Unreliable: !reliable})
+			require.Equal(t, note{id, "v", true}, receive(t, s.notes))
+			// Two seconds of life need renewals: the time to live is one.
+			sub := s.until(t, runtime.SubscriptionActive)
+			eventually(t, func() bool { return n.DiscoveryStats().Received > 30 }, "renewals")
+			require.Equal(t, sub, s.Status())
+			require.Equal(t, 1, o.Subscribers(id))
+			require.Empty(t, s.notes)
 
-		// A second consumer shares the subscription.
-		second := subscribe(t, c, runtime.SubscribeConfig{Eventgroup: eventgroup, Reliable: reliable, Unreliable: !reliable})
-		second.until(t, runtime.SubscriptionActive)
-		require.Equal(t, 1, o.Subscribers(id))
-		require.NoError(t, o.Notify(id, []byte("w")))
-		require.Equal(t, note{id, "w", false}, receive(t, s.notes))
-		require.Equal(t, note{id, "w", false}, receive(t, second.notes))
-		s.Close()
-		require.NoError(t, o.Notify(id, []byte("x")))
-		require.Equal(t, note{id, "x", false}, receive(t, second.notes))
-		require.Empty(t, s.notes)
-	})
+			// A second consumer shares the subscription.
+			second := subscribe(t, c, runtime.SubscribeConfig{Eventgroup: eventgroup, Reliable: reliable, Unreliable: !reliable})
+			second.until(t, runtime.SubscriptionActive)
+			require.Equal(t, 1, o.Subscribers(id))
+			require.NoError(t, o.Notify(id, []byte("w")))
+			require.Equal(t, note{id, "w", false}, receive(t, s.notes))
+			require.Equal(t, note{id, "w", false}, receive(t, second.notes))
+			s.Close()
+			require.NoError(t, o.Notify(id, []byte("x")))
+			require.Equal(t, note{id, "x", false}, receive(t, second.notes))
+			require.Empty(t, s.notes)
+		})
+	}
 }
 
 func TestFieldWithoutValueSendsWhenItHasOne(t *testing.T) {

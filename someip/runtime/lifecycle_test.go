@@ -50,42 +50,44 @@ func TestObserve(t *testing.T) {
 // A host that vanishes without a word is noticed by the time to live; when it
 // comes back, subscriptions and clients go on by themselves (case 56).
 func TestKillAndRestart(t *testing.T) {
-	transports(t, func(t *testing.T, reliable bool) {
-		d := newDomain(t)
-		eventgroup, id := uint16(group), uint16(field)
-		if reliable {
-			eventgroup, id = tcpGroup, tcpField
-		}
-		h := newServer()
-		stack, n := d.startStack(t, 1, shortLived)
-		o := offer(t, n, h)
-		require.NoError(t, o.Notify(id, []byte("before")))
+	for name, reliable := range transports {
+		t.Run(name, func(t *testing.T) {
+			d := newDomain(t)
+			eventgroup, id := uint16(group), uint16(field)
+			if reliable {
+				eventgroup, id = tcpGroup, tcpField
+			}
+			h := newServer()
+			stack, n := d.startStack(t, 1, shortLived)
+			o := offer(t, n, h)
+			require.NoError(t, o.Notify(id, []byte("before")))
 
-		c := client(t, d.start(t, 2, shortLived))
-		s := subscribe(t, c, runtime.SubscribeConfig{Eventgroup: eventgroup, Reliable: reliable, Unreliable: !reliable})
-		require.Equal(t, note{id, "before", true}, receive(t, s.notes))
-		s.until(t, runtime.SubscriptionActive)
-		errs := make(chan error, 1)
-		go func() {
-			_, err := c.Call(context.Background(), silent, reliable, nil)
-			errs <- err
-		}()
-		receive(t, h.held)
+			c := client(t, d.start(t, 2, shortLived))
+			s := subscribe(t, c, runtime.SubscribeConfig{Eventgroup: eventgroup, Reliable: reliable, Unreliable: !reliable})
+			require.Equal(t, note{id, "before", true}, receive(t, s.notes))
+			s.until(t, runtime.SubscriptionActive)
+			errs := make(chan error, 1)
+			go func() {
+				_, err := c.Call(context.Background(), silent, reliable, nil)
+				errs <- err
+			}()
+			receive(t, h.held)
 
-		runtime.Kill(stack)
-		var gone *runtime.UnavailableError
-		require.ErrorAs(t, receive(t, errs), &gone)
-		available(t, c, false)
-		require.Equal(t, runtime.ReasonTTL, c.Availability().Reason)
-		st := s.until(t, runtime.SubscriptionWaiting)
-		require.NotEmpty(t, st.Reason)
+			runtime.Kill(stack)
+			var gone *runtime.UnavailableError
+			require.ErrorAs(t, receive(t, errs), &gone)
+			available(t, c, false)
+			require.Equal(t, runtime.ReasonTTL, c.Availability().Reason)
+			st := s.until(t, runtime.SubscriptionWaiting)
+			require.NotEmpty(t, st.Reason)
 
-		o = offer(t, d.start(t, 1), newServer())
-		require.NoError(t, o.Notify(id, []byte("after")))
-		s.until(t, runtime.SubscriptionActive)
-		require.Equal(t, note{id, "after", true}, receive(t, s.notes))
-		require.Equal(t, "back", string(call(t, c, echo, reliable, "back").Payload))
-	})
+			o = offer(t, d.start(t, 1), newServer())
+			require.NoError(t, o.Notify(id, []byte("after")))
+			s.until(t, runtime.SubscriptionActive)
+			require.Equal(t, note{id, "after", true}, receive(t, s.notes))
+			require.Equal(t, "back", string(call(t, c, echo, reliable, "back").Payload))
+		})
+	}
 }
 
 // A restart quicker than the time to live shows by the reboot flag (RB-6).
@@ -104,7 +106,7 @@ func TestQuickRestart(t *testing.T) {
 		errs <- err
 	}()
 	receive(t, h.held)
-	changes := observe(t, two, runtime.Filter{Service: key.Service, Instance: key.Instance, Major: key.Major})
+	changes := observe(t, two, key)
 	require.True(t, receive(t, changes).Up)
 
 	// The first message of a host that restarts at once would pass for a copy of
