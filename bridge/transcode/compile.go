@@ -1,6 +1,7 @@
 package transcode
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -35,7 +36,9 @@ func (c compiler) program(s *model.Struct, layout *payload.Layout) (*program, er
 		p.tagged = p.tagged || layout.Members[i].Tagged
 	}
 	p.placeBits()
-	p.reorder = !slices.IsSortedFunc(entries, byNumber)
+	if order := protoOrder(s); p.tagged || !slices.IsSorted(order) {
+		p.order = order
+	}
 	p.lookup = newNumbers(entries)
 	if err := checkNumbers(p.lookup.sorted); err != nil {
 		return nil, err
@@ -60,6 +63,23 @@ func entriesOf(m *model.Member, i int) []entry {
 		entries = append(entries, entry{uint32(a.Number), target{uint16(i + 1), uint16(j + 1)}})
 	}
 	return entries
+}
+
+// protoOrder returns the members in the order in which protobuf-go writes them:
+// by number, behind them the unions.
+func protoOrder(s *model.Struct) []uint16 {
+	number := func(i uint16) int32 {
+		if s.Members[i].Type.Kind == model.UnionKind {
+			return math.MaxInt32
+		}
+		return s.Members[i].Number
+	}
+	order := make([]uint16, len(s.Members))
+	for i := range order {
+		order[i] = uint16(i)
+	}
+	slices.SortStableFunc(order, func(a, b uint16) int { return cmp.Compare(number(a), number(b)) })
+	return order
 }
 
 func checkNumbers(sorted []entry) error {

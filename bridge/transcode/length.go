@@ -57,14 +57,8 @@ func (p *program) putInOrder(r *run, dst []byte, base int) []byte {
 			start = min(start, s.start)
 		}
 	}
-	for _, e := range p.lookup.sorted {
-		m := dst[segments[e.target.field-1].start:segments[e.target.field-1].end]
-		if e.target.alternative > 0 {
-			if tag, _ := protowire.ConsumeVarint(m); tag>>3 != uint64(e.number) {
-				continue // the union has another alternative, or none
-			}
-		}
-		dst = append(dst, m...)
+	for _, i := range p.order {
+		dst = append(dst, dst[segments[i].start:segments[i].end]...)
 	}
 	copy(dst[start:end], dst[end:])
 	r.segments = r.segments[:base]

@@ -13,9 +13,9 @@ type program struct {
 	// lookup finds the fields that protobuf has, by number; the alternatives of a
 	// union are separate entries.
 	lookup numbers
-	// reorder says that the order of declaration is not that of the numbers, or
-	// not known before (TLV): what was written must be put in order.
-	reorder bool
+	// order is that of the fields in protobuf, nil if it is the order of
+	// declaration. It is known only afterwards where members are found by data id.
+	order   []uint16
 	tagged  bool // members are found by data id
 	dynamic bool // the width of a tagged member's length field is chosen
 	unknown node // says how long a tagged member is that the interface does not know

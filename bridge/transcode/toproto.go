@@ -17,7 +17,7 @@ func (p *program) toProto(r *run, dst []byte, off, end int) ([]byte, int, *Error
 	switch {
 	case p.tagged:
 		dst, off, err = p.taggedToProto(r, dst, off, end)
-	case p.reorder:
+	case p.order != nil:
 		base := r.pushSegments(len(p.fields))
 		dst, off, err = p.fieldsToProto(r, dst, off, end, base)
 		if err == nil {
@@ -221,12 +221,14 @@ func (n *node) arrayToProto(r *run, dst []byte, off, stop int, lengthWidth uint8
 			return n.packedToProto(r, dst, off, stop)
 		}
 	}
-	i := 0
-	for ; i < count || count == 0 && off < stop; i++ {
-		if n.max > 0 && uint64(i) >= n.max {
-			return dst, off, outOfRange(off, "more than %d elements, up to %d allowed", n.max, n.max)
+	if n.packed {
+		return n.alignedToProto(r, dst, off, stop, lengthWidth)
+	}
+	for i := 0; i < count || count == 0 && off < stop; i++ {
+		err := n.another(i, off)
+		if err != nil {
+			return dst, off, err
 		}
-		var err *Error
 		if n.elem.align > 1 {
 			off += padding(off, int(n.elem.align))
 		}
@@ -286,6 +288,47 @@ func (n *node) packedToProto(r *run, dst []byte, off, stop int) ([]byte, int, *E
 		dst = n.elem.scalar.emit(dst, v)
 	}
 	return patch(dst, m, content), stop, nil
+}
+
+// alignedToProto translates an array of numbers with alignment to a packed field.
+func (n *node) alignedToProto(r *run, dst []byte, off, stop int, lengthWidth uint8) ([]byte, int, *Error) {
+	start := len(dst)
+	dst = appendVarint(dst, n.tag)
+	m := len(dst)
+	dst = reserve(dst, stop-off)
+	content := len(dst)
+	width := int(n.elem.scalar.width)
+	for i := 0; i < n.count || n.count == 0 && off < stop; i++ {
+		err := n.another(i, off)
+		off += padding(off, int(n.elem.align))
+		if err == nil && off+width > stop {
+			err = truncated(off, width, max(stop-off, 0)).atIndex(i)
+		}
+		if err != nil {
+			return dst, off, err
+		}
+		v, err := n.elem.scalar.toProto(n.elem.scalar.read(r.src[off:off+width]), off)
+		if err != nil {
+			return dst, off, err.atIndex(i)
+		}
+		dst = n.elem.scalar.emit(dst, v)
+		off += width
+	}
+	if lengthWidth > 0 {
+		off = stop
+	}
+	if len(dst) == content {
+		return dst[:start], off, nil
+	}
+	return patch(dst, m, content), off, nil
+}
+
+// another checks that an array may have one more element.
+func (n *node) another(i, off int) *Error {
+	if n.max > 0 && uint64(i) >= n.max {
+		return outOfRange(off, "more than %d elements, up to %d allowed", n.max, n.max)
+	}
+	return nil
 }
 
 // unionToProto translates the alternative that the type field names. One that

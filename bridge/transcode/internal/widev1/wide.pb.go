@@ -1877,6 +1877,121 @@ func (x *Tagged) GetList() []uint32 {
 	return nil
 }
 
+// Choice has a union, whose model the tests make: the reader knows none yet.
+type Choice struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Before uint32                 `protobuf:"varint,2,opt,name=before,proto3" json:"before,omitempty"`
+	// Types that are valid to be assigned to Value:
+	//
+	//	*Choice_Number
+	//	*Choice_Name
+	//	*Choice_Point
+	Value         isChoice_Value `protobuf_oneof:"value"`
+	After         uint32         `protobuf:"varint,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Choice) Reset() {
+	*x = Choice{}
+	mi := &file_wide_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Choice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Choice) ProtoMessage() {}
+
+func (x *Choice) ProtoReflect() protoreflect.Message {
+	mi := &file_wide_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Choice.ProtoReflect.Descriptor instead.
+func (*Choice) Descriptor() ([]byte, []int) {
+	return file_wide_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Choice) GetBefore() uint32 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *Choice) GetValue() isChoice_Value {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+func (x *Choice) GetNumber() uint32 {
+	if x != nil {
+		if x, ok := x.Value.(*Choice_Number); ok {
+			return x.Number
+		}
+	}
+	return 0
+}
+
+func (x *Choice) GetName() string {
+	if x != nil {
+		if x, ok := x.Value.(*Choice_Name); ok {
+			return x.Name
+		}
+	}
+	return ""
+}
+
+func (x *Choice) GetPoint() *Point {
+	if x != nil {
+		if x, ok := x.Value.(*Choice_Point); ok {
+			return x.Point
+		}
+	}
+	return nil
+}
+
+func (x *Choice) GetAfter() uint32 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+type isChoice_Value interface {
+	isChoice_Value()
+}
+
+type Choice_Number struct {
+	Number uint32 `protobuf:"varint,3,opt,name=number,proto3,oneof"`
+}
+
+type Choice_Name struct {
+	Name string `protobuf:"bytes,1,opt,name=name,proto3,oneof"`
+}
+
+type Choice_Point struct {
+	Point *Point `protobuf:"bytes,5,opt,name=point,proto3,oneof"`
+}
+
+func (*Choice_Number) isChoice_Value() {}
+
+func (*Choice_Name) isChoice_Value() {}
+
+func (*Choice_Point) isChoice_Value() {}
+
 type Shuffled_Inner struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	B             uint32                 `protobuf:"varint,2,opt,name=b,proto3" json:"b,omitempty"`
@@ -1887,7 +2002,7 @@ type Shuffled_Inner struct {
 
 func (x *Shuffled_Inner) Reset() {
 	*x = Shuffled_Inner{}
-	mi := &file_wide_proto_msgTypes[11]
+	mi := &file_wide_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1899,7 +2014,7 @@ func (x *Shuffled_Inner) String() string {
 func (*Shuffled_Inner) ProtoMessage() {}
 
 func (x *Shuffled_Inner) ProtoReflect() protoreflect.Message {
-	mi := &file_wide_proto_msgTypes[11]
+	mi := &file_wide_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2141,7 +2256,14 @@ const file_wide_proto_rawDesc = "" +
 	"\x05point\x18\x04 \x01(\v2\x13.test.wide.v1.PointB\x06\xe2\x89\x1a\x020\x04R\x05point\x12\x1c\n" +
 	"\x04list\x18\x05 \x03(\rB\b\xe2\x89\x1a\x04\b\x020\x05R\x04listB\t\n" +
 	"\a_numberB\a\n" +
-	"\x05_name*5\n" +
+	"\x05_name\"\x9c\x01\n" +
+	"\x06Choice\x12\x16\n" +
+	"\x06before\x18\x02 \x01(\rR\x06before\x12\x18\n" +
+	"\x06number\x18\x03 \x01(\rH\x00R\x06number\x12\x14\n" +
+	"\x04name\x18\x01 \x01(\tH\x00R\x04name\x12+\n" +
+	"\x05point\x18\x05 \x01(\v2\x13.test.wide.v1.PointH\x00R\x05point\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\rR\x05afterB\a\n" +
+	"\x05value*5\n" +
 	"\x05Level\x12\r\n" +
 	"\tLEVEL_LOW\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -2176,7 +2298,7 @@ func file_wide_proto_rawDescGZIP() []byte {
 }
 
 var file_wide_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_wide_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_wide_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_wide_proto_goTypes = []any{
 	(Level)(0),             // 0: test.wide.v1.Level
 	(Wider)(0),             // 1: test.wide.v1.Wider
@@ -2190,9 +2312,10 @@ var file_wide_proto_goTypes = []any{
 	(*Composites)(nil),     // 9: test.wide.v1.Composites
 	(*Shuffled)(nil),       // 10: test.wide.v1.Shuffled
 	(*Tagged)(nil),         // 11: test.wide.v1.Tagged
-	nil,                    // 12: test.wide.v1.Composites.NamesByIdEntry
-	nil,                    // 13: test.wide.v1.Composites.PointsByNameEntry
-	(*Shuffled_Inner)(nil), // 14: test.wide.v1.Shuffled.Inner
+	(*Choice)(nil),         // 12: test.wide.v1.Choice
+	nil,                    // 13: test.wide.v1.Composites.NamesByIdEntry
+	nil,                    // 14: test.wide.v1.Composites.PointsByNameEntry
+	(*Shuffled_Inner)(nil), // 15: test.wide.v1.Shuffled.Inner
 }
 var file_wide_proto_depIdxs = []int32{
 	0,  // 0: test.wide.v1.Ten.f9:type_name -> test.wide.v1.Level
@@ -2216,25 +2339,26 @@ var file_wide_proto_depIdxs = []int32{
 	6,  // 18: test.wide.v1.Composites.two:type_name -> test.wide.v1.Point
 	7,  // 19: test.wide.v1.Composites.shape:type_name -> test.wide.v1.Shape
 	8,  // 20: test.wide.v1.Composites.rows:type_name -> test.wide.v1.Row
-	12, // 21: test.wide.v1.Composites.names_by_id:type_name -> test.wide.v1.Composites.NamesByIdEntry
-	13, // 22: test.wide.v1.Composites.points_by_name:type_name -> test.wide.v1.Composites.PointsByNameEntry
+	13, // 21: test.wide.v1.Composites.names_by_id:type_name -> test.wide.v1.Composites.NamesByIdEntry
+	14, // 22: test.wide.v1.Composites.points_by_name:type_name -> test.wide.v1.Composites.PointsByNameEntry
 	6,  // 23: test.wide.v1.Shuffled.second:type_name -> test.wide.v1.Point
-	14, // 24: test.wide.v1.Shuffled.fourth:type_name -> test.wide.v1.Shuffled.Inner
+	15, // 24: test.wide.v1.Shuffled.fourth:type_name -> test.wide.v1.Shuffled.Inner
 	6,  // 25: test.wide.v1.Tagged.point:type_name -> test.wide.v1.Point
-	6,  // 26: test.wide.v1.Composites.PointsByNameEntry.value:type_name -> test.wide.v1.Point
-	3,  // 27: test.wide.v1.Wide.Sizes:input_type -> test.wide.v1.Ten
-	5,  // 28: test.wide.v1.Wide.Kinds:input_type -> test.wide.v1.Scalars
-	10, // 29: test.wide.v1.Wide.More:input_type -> test.wide.v1.Shuffled
-	5,  // 30: test.wide.v1.Little.Kinds:input_type -> test.wide.v1.Scalars
-	4,  // 31: test.wide.v1.Wide.Sizes:output_type -> test.wide.v1.Hundred
-	9,  // 32: test.wide.v1.Wide.Kinds:output_type -> test.wide.v1.Composites
-	11, // 33: test.wide.v1.Wide.More:output_type -> test.wide.v1.Tagged
-	9,  // 34: test.wide.v1.Little.Kinds:output_type -> test.wide.v1.Composites
-	31, // [31:35] is the sub-list for method output_type
-	27, // [27:31] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	6,  // 26: test.wide.v1.Choice.point:type_name -> test.wide.v1.Point
+	6,  // 27: test.wide.v1.Composites.PointsByNameEntry.value:type_name -> test.wide.v1.Point
+	3,  // 28: test.wide.v1.Wide.Sizes:input_type -> test.wide.v1.Ten
+	5,  // 29: test.wide.v1.Wide.Kinds:input_type -> test.wide.v1.Scalars
+	10, // 30: test.wide.v1.Wide.More:input_type -> test.wide.v1.Shuffled
+	5,  // 31: test.wide.v1.Little.Kinds:input_type -> test.wide.v1.Scalars
+	4,  // 32: test.wide.v1.Wide.Sizes:output_type -> test.wide.v1.Hundred
+	9,  // 33: test.wide.v1.Wide.Kinds:output_type -> test.wide.v1.Composites
+	11, // 34: test.wide.v1.Wide.More:output_type -> test.wide.v1.Tagged
+	9,  // 35: test.wide.v1.Little.Kinds:output_type -> test.wide.v1.Composites
+	32, // [32:36] is the sub-list for method output_type
+	28, // [28:32] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_wide_proto_init() }
@@ -2243,13 +2367,18 @@ func file_wide_proto_init() {
 		return
 	}
 	file_wide_proto_msgTypes[8].OneofWrappers = []any{}
+	file_wide_proto_msgTypes[9].OneofWrappers = []any{
+		(*Choice_Number)(nil),
+		(*Choice_Name)(nil),
+		(*Choice_Point)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_wide_proto_rawDesc), len(file_wide_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
