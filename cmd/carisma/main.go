@@ -21,7 +21,7 @@ var version = "unknown"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := run(ctx)
+	status := execute(ctx)
 	stop()
 	os.Exit(status)
 }
@@ -40,7 +40,7 @@ type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-func run(ctx context.Context) int {
+func execute(ctx context.Context) int {
 	err := newRoot().ExecuteContext(ctx)
 	var exit exitError
 	var usage usageError

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"carisma.dev/gateway/mesh/api/meshv1"
+	"carisma.dev/gateway/mesh/envoy"
 	"carisma.dev/gateway/vehicles"
 	"carisma.dev/gateway/vehicles/hosts"
 	"carisma.dev/gateway/vehicles/run"
@@ -64,6 +65,10 @@ func (u *upCommand) run(cmd *cobra.Command, dir string) (err error) {
 		} else if ran {
 			return exitError(status)
 		}
+	}
+	// Nothing starts without a proxy.
+	if u.envoy, _, err = envoy.Find(cmd.Context(), u.envoy); err != nil {
+		return err
 	}
 	options, cleanUp, err := u.options(v)
 	if err != nil {
