@@ -226,9 +226,10 @@ func (r *Runner) egressAddr(h *vehicles.Host) netip.Addr {
 }
 
 // ControlPlane returns the address of the control plane on the backbone.
-func (r *Runner) ControlPlane() string {
-	central := r.addr(r.vehicle.Central(), r.vehicle.Backbone().Name)
-	return netip.AddrPortFrom(central, controlPlanePort).String()
+func (r *Runner) ControlPlane() string { return r.controlPlane().String() }
+
+func (r *Runner) controlPlane() netip.AddrPort {
+	return netip.AddrPortFrom(r.addr(r.vehicle.Central(), r.vehicle.Backbone().Name), controlPlanePort)
 }
 
 // Addr returns the address of a host on a network.
