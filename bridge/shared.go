@@ -42,7 +42,7 @@ func (s *shared) Invoke(ctx context.Context, m *model.Method, in []byte) ([]byte
 // Watch implements [Service].
 func (s *shared) Watch(ctx context.Context, e *model.Event, sink Sink) error {
 	w := &watcher{sink: sink, ended: make(chan struct{})}
-	f, err := s.join(e, w)
+	f, err := s.join(e, w) //nolint:contextcheck // the upstream watch lasts longer than its first watcher
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,8 @@ func watch(t *testing.T, svc bridge.Service, e *model.Event) *watcher {
 }
 
 func TestSharedWatchesShareOneUpstream(t *testing.T) {
-	run(t, nil, func(t *testing.T, b bench) {
+	run(t, nil, func(b bench) {
+		t := b.t
 		fake := newFakeService()
 		b.offerLeft(fake)
 		svc := b.mesh.service(leftName)
@@ -61,7 +62,8 @@ func TestSharedWatchesShareOneUpstream(t *testing.T) {
 // A field's watcher gets the current value first, exactly once, whether it is
 // known already or comes from upstream.
 func TestSharedFieldValue(t *testing.T) {
-	run(t, nil, func(t *testing.T, b bench) {
+	run(t, nil, func(b bench) {
+		t := b.t
 		fake := newFakeService()
 		b.offerLeft(fake)
 		svc := b.mesh.service(leftName)
@@ -91,7 +93,8 @@ func TestSharedFieldValue(t *testing.T) {
 }
 
 func TestSharedUpstreamEnds(t *testing.T) {
-	run(t, nil, func(t *testing.T, b bench) {
+	run(t, nil, func(b bench) {
+		t := b.t
 		fake := newFakeService()
 		b.offerLeft(fake)
 		svc := b.mesh.service(leftName)

@@ -17,14 +17,15 @@ import (
 // bench is a table with three fake adapters.
 type bench struct {
 	*bridge.Table
+	t               *testing.T
 	ecu, body, mesh *fakeAdapter
 }
 
 // run runs a table in a bubble and stops it before the bubble ends.
-func run(t *testing.T, policy bridge.Policy, test func(t *testing.T, b bench)) {
+func run(t *testing.T, policy bridge.Policy, test func(b bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := bench{bridge.NewTable(bridge.Config{Policy: policy}), newFakeAdapter(), newFakeAdapter(), newFakeAdapter()}
+		b := bench{bridge.NewTable(bridge.Config{Policy: policy}), t, newFakeAdapter(), newFakeAdapter(), newFakeAdapter()}
 		require.NoError(t, b.Attach(ecu, b.ecu))
 		require.NoError(t, b.Attach(body, b.body))
 		require.NoError(t, b.Attach(mesh, b.mesh))
@@ -32,7 +33,7 @@ func run(t *testing.T, policy bridge.Policy, test func(t *testing.T, b bench)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- b.Run(ctx) }()
-		test(t, b)
+		test(b)
 		cancel()
 		require.NoError(t, <-done)
 	})
@@ -49,7 +50,8 @@ func (b bench) stopLeft(reason string) {
 }
 
 func TestTableExposesWhereRulesAllow(t *testing.T) {
-	run(t, nil, func(t *testing.T, b bench) {
+	run(t, nil, func(b bench) {
+		t := b.t
 		b.offerLeft(newFakeService())
 		require.NotNil(t, b.mesh.service(leftName))
 		require.Nil(t, b.ecu.service(leftName), "never where it comes from")
@@ -73,7 +75,8 @@ func TestTableExposesWhereRulesAllow(t *testing.T) {
 // that it was first seen on, by this gateway or another.
 func TestTableLoopRule(t *testing.T) {
 	everything := func(bridge.Instance, bridge.Network) string { return "" }
-	run(t, everything, func(t *testing.T, b bench) {
+	run(t, everything, func(b bench) {
+		t := b.t
 		b.mesh.offers <- bridge.Offer{Instance: left(), Service: newFakeService(), Since: since(1)}
 		synctest.Wait()
 		require.Nil(t, b.ecu.service(leftName))
@@ -87,7 +90,8 @@ func TestTableLoopRule(t *testing.T) {
 }
 
 func TestTableGoingAndComing(t *testing.T) {
-	run(t, nil, func(t *testing.T, b bench) {
+	run(t, nil, func(b bench) {
+		t := b.t
 		b.offerLeft(newFakeService())
 		svc := b.mesh.service(leftName)
 		ended := make(chan error, 1)
@@ -121,7 +125,8 @@ func TestTableGoingAndComing(t *testing.T) {
 }
 
 func TestTableRetriesExposure(t *testing.T) {
-	run(t, nil, func(t *testing.T, b bench) {
+	run(t, nil, func(b bench) {
+		t := b.t
 		b.mesh.set(errors.New("in use"))
 		b.offerLeft(newFakeService())
 		x := b.Plan()[0].Exposures[1]
@@ -137,7 +142,8 @@ func TestTableRetriesExposure(t *testing.T) {
 }
 
 func TestTableKeepsWhatIsNotExposable(t *testing.T) {
-	run(t, nil, func(t *testing.T, b bench) {
+	run(t, nil, func(b bench) {
+		t := b.t
 		b.mesh.set(&bridge.NotExposableError{Reason: "no ids"})
 		b.offerLeft(newFakeService())
 		time.Sleep(time.Minute)
@@ -148,7 +154,8 @@ func TestTableKeepsWhatIsNotExposable(t *testing.T) {
 }
 
 func TestTableImportFails(t *testing.T) {
-	run(t, nil, func(t *testing.T, b bench) {
+	run(t, nil, func(b bench) {
+		t := b.t
 		b.offerLeft(newFakeService())
 		b.ecu.fail <- errors.New("network down")
 		synctest.Wait()
@@ -162,7 +169,8 @@ func TestTableImportFails(t *testing.T) {
 }
 
 func TestTableWatch(t *testing.T) {
-	run(t, nil, func(t *testing.T, b bench) {
+	run(t, nil, func(b bench) {
+		t := b.t
 		b.offerLeft(newFakeService())
 		var got []bridge.State
 		ctx, cancel := context.WithCancel(t.Context())

@@ -31,7 +31,7 @@ type descriptorCache struct {
 func (c *descriptorCache) get(raw []byte, limit int) (set *descriptorSet, fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if set := c.sets[string(raw)]; set != nil {
+	if set = c.sets[string(raw)]; set != nil {
 		return set, false
 	}
 	if c.sets == nil || len(c.sets) >= limit {

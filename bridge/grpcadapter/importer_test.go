@@ -65,7 +65,7 @@ func (s *trips) WatchConsumption(_ *tripv1.TripComputerWatchConsumptionRequest,
 // egress serves trips on a socket and returns how to stop it.
 func egress(t *testing.T, path string, s *trips) (stop func()) {
 	t.Helper()
-	l, err := net.Listen("unix", path) //nolint:noctx // of a test
+	l, err := net.Listen("unix", path)
 	require.NoError(t, err)
 	srv := grpc.NewServer()
 	tripv1.RegisterTripComputerServer(srv, s)

@@ -75,7 +75,7 @@ type served struct {
 	*grpcadapter.Server
 	t    *testing.T
 	addr string
-	ctx  context.Context //nolint:containedctx // of the test
+	ctx  context.Context
 	run  sync.WaitGroup
 }
 
@@ -83,7 +83,7 @@ func serve(t *testing.T) *served {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &served{Server: grpcadapter.NewServer(grpcadapter.ServerConfig{Node: "rear"}), t: t, ctx: ctx}
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // of a test
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	s.addr = l.Addr().String()
 	var serveErr error

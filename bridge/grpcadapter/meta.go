@@ -11,17 +11,17 @@ import (
 
 // Field numbers of carisma.v1.EventMeta.
 const (
-	metaSession  protowire.Number = 1
-	metaSource   protowire.Number = 2
-	metaGap      protowire.Number = 3
-	metaReceived protowire.Number = 4
-	metaInitial  protowire.Number = 6
+	metaSession  = 1
+	metaSource   = 2
+	metaGap      = 3
+	metaReceived = 4
+	metaInitial  = 6
 )
 
 // Field numbers of google.protobuf.Timestamp.
 const (
-	timestampSeconds protowire.Number = 1
-	timestampNanos   protowire.Number = 2
+	timestampSeconds = 1
+	timestampNanos   = 2
 )
 
 // appendMeta appends the carisma.v1.EventMeta member of a stream's message,
@@ -85,7 +85,7 @@ func splitMeta(msg []byte, e *model.Event) bridge.Item {
 }
 
 func readMeta(it *bridge.Item, meta []byte) {
-	eachField(meta, func(num protowire.Number, v uint64, b []byte) {
+	eachField(meta, func(num int, v uint64, b []byte) {
 		switch num {
 		case metaSession:
 			it.Session = uint16(v)
@@ -103,7 +103,7 @@ func readMeta(it *bridge.Item, meta []byte) {
 
 func timeOf(timestamp []byte) time.Time {
 	var sec, nsec uint64
-	eachField(timestamp, func(num protowire.Number, v uint64, _ []byte) {
+	eachField(timestamp, func(num int, v uint64, _ []byte) {
 		switch num {
 		case timestampSeconds:
 			sec = v
@@ -116,7 +116,7 @@ func timeOf(timestamp []byte) time.Time {
 
 // eachField calls fn with the varint and length-delimited members of a message,
 // up to the first that is malformed.
-func eachField(b []byte, fn func(num protowire.Number, v uint64, data []byte)) {
+func eachField(b []byte, fn func(num int, v uint64, data []byte)) {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -129,14 +129,14 @@ func eachField(b []byte, fn func(num protowire.Number, v uint64, data []byte)) {
 			if n < 0 {
 				return
 			}
-			fn(num, v, nil)
+			fn(int(num), v, nil)
 			b = b[n:]
 		case protowire.BytesType:
 			data, n := protowire.ConsumeBytes(b)
 			if n < 0 {
 				return
 			}
-			fn(num, 0, data)
+			fn(int(num), 0, data)
 			b = b[n:]
 		default:
 			n := protowire.ConsumeFieldValue(num, typ, b)

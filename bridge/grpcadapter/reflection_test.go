@@ -146,12 +146,12 @@ func TestReflectionV1Alpha(t *testing.T) {
 	s.expose(climate(t, "left"), describe("left"))
 	stream, err := reflectionv1alpha.NewServerReflectionClient(s.dial()).ServerReflectionInfo(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, stream.Send(&reflectionv1alpha.ServerReflectionRequest{
-		MessageRequest: &reflectionv1alpha.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: climateName},
+	require.NoError(t, stream.Send(&reflectionv1alpha.ServerReflectionRequest{ //nolint:staticcheck // older clients speak it
+		MessageRequest: &reflectionv1alpha.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: climateName}, //nolint:staticcheck // older clients speak it
 	}))
 	resp, err := stream.Recv()
 	require.NoError(t, err)
-	require.NotEmpty(t, resp.GetFileDescriptorResponse().GetFileDescriptorProto())
+	require.NotEmpty(t, resp.GetFileDescriptorResponse().GetFileDescriptorProto()) //nolint:staticcheck // older clients speak it
 }
 
 // A descriptor set that cannot be read harms only its own interface.

@@ -78,7 +78,6 @@ func NewServer(cfg ServerConfig) *Server {
 		grpc.StaticStreamWindowSize(windowSize),
 		grpc.StaticConnWindowSize(16*windowSize),
 		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
-		grpc.SharedWriteBuffer(true),
 		// Proxies may ping, as often as a frozen peer must be noticed.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
 			MinTime: 50 * time.Millisecond, PermitWithoutStream: true,

@@ -37,15 +37,16 @@ func newSource() *source {
 	return s
 }
 
-func args(t testing.TB, m proto.Message) []byte {
-	t.Helper()
+func args(tb testing.TB, m proto.Message) []byte {
+	tb.Helper()
 	b, err := proto.Marshal(m)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return b
 }
 
-func temperature(t testing.TB, celsius float32) []byte {
-	return args(t, &climatev1.ClimateWatchTargetTemperatureResponse{Celsius: celsius})
+func temperature(tb testing.TB, celsius float32) []byte {
+	tb.Helper()
+	return args(tb, &climatev1.ClimateWatchTargetTemperatureResponse{Celsius: celsius})
 }
 
 func TestWatch(t *testing.T) {

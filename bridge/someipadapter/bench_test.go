@@ -80,7 +80,7 @@ func (nativeClimate) Boost(_ context.Context, r *climatev1.ClimateBoostRequest) 
 // BenchmarkGRPCCall is plain grpc-go over a Unix socket, to compare with.
 func BenchmarkGRPCCall(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "s.sock")
-	l, err := net.Listen("unix", path) //nolint:noctx // of a benchmark
+	l, err := net.Listen("unix", path)
 	require.NoError(b, err)
 	s := grpc.NewServer()
 	climatev1.RegisterClimateServer(s, nativeClimate{})

@@ -127,7 +127,7 @@ func runECUProcess(where string) {
 // ecuOnItsOwn starts an ECU as a process and returns how to kill it.
 func (d domain) ecuOnItsOwn(t *testing.T) (kill func()) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0]) //nolint:gosec,noctx // this test
+	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), ecuProcess+"="+strconv.Itoa(int(d.net))+":"+strconv.Itoa(int(d.port)))
 	cmd.Stderr = os.Stderr
 	require.NoError(t, cmd.Start())

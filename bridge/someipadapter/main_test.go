@@ -62,7 +62,7 @@ type domain struct {
 
 func newDomain(tb testing.TB) domain {
 	tb.Helper()
-	c, err := net.ListenPacket("udp4", ":0") //nolint:noctx // of a test
+	c, err := net.ListenPacket("udp4", ":0")
 	require.NoError(tb, err)
 	defer c.Close()
 	return domain{byte(domains.Add(1)), c.LocalAddr().(*net.UDPAddr).AddrPort().Port()}
@@ -155,7 +155,7 @@ func newGateway(tb testing.TB, d domain, interfaces ...string) *gateway {
 	require.NoError(tb, g.Attach(adapter.Network(), adapter))
 	require.NoError(tb, g.Attach(grpcadapter.Network, g.mesh))
 
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // of a test
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
 	g.conn, err = grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(tb, err)
