@@ -74,20 +74,35 @@ func (n *Network) receiveDiscovery(from netip.AddrPort, multicast bool, b []byte
 	n.step(func(m *sd.Machine) []sd.Action { return m.Receive(n.now(), from, multicast, b) })
 }
 
+// A process that was held up for longer than stalled reads for a while what came
+// meanwhile, before it lets anything expire.
+const (
+	stalled = 200 * time.Millisecond
+	respite = 50 * time.Millisecond
+)
+
 // keepTime ticks the machine when something is due.
 func (n *Network) keepTime() {
 	t := time.NewTimer(0)
 	defer t.Stop()
 	for {
 		n.mu.Lock()
-		next, any := n.machine.Next()
+		next, due := n.machine.Next()
 		n.mu.Unlock()
 		t.Stop()
-		if any {
+		if due {
 			t.Reset(time.Until(next))
 		}
 		select {
 		case <-t.C:
+			if due && time.Since(next) > stalled {
+				t.Reset(respite)
+				select {
+				case <-t.C:
+				case <-n.discovery.stop:
+					return
+				}
+			}
 			n.step(func(m *sd.Machine) []sd.Action { return m.Tick(n.now()) })
 		case <-n.discovery.wake:
 		case <-n.discovery.stop:

@@ -23,9 +23,14 @@ func (p peer) sendSD(to netip.AddrPort, session uint16, e sd.Entry, opts ...sd.O
 // offer offers the instance of the tests, reached over UDP, to host 2.
 func (p peer) offer(d domain, at netip.AddrPort, session uint16) {
 	p.tb.Helper()
+	p.offerAt(d, session, sd.EndpointOption(at, sd.UDP))
+}
+
+func (p peer) offerAt(d domain, session uint16, at ...sd.Option) {
+	p.tb.Helper()
 	p.sendSD(netip.AddrPortFrom(d.addr(2), d.port), session, sd.Entry{
 		Type: sd.OfferService, Service: key.Service, Instance: key.Instance, Major: key.Major, TTL: 30,
-	}, sd.EndpointOption(at, sd.UDP))
+	}, at...)
 }
 
 // subscribe asks an offering of host 1 for its UDP events.
@@ -37,10 +42,10 @@ func (p peer) subscribe(d domain, o *runtime.Offering, at netip.AddrPort) {
 }
 
 // ack acknowledges a Subscribe of host 2.
-func (p peer) ack(d domain, e sd.Entry, session uint16) {
+func (p peer) ack(d domain, e sd.Entry, session uint16, opts ...sd.Option) {
 	p.tb.Helper()
 	e.Type, e.Index1, e.Count1 = sd.SubscribeAck, 0, 0
-	p.sendSD(netip.AddrPortFrom(d.addr(2), d.port), session, e)
+	p.sendSD(netip.AddrPortFrom(d.addr(2), d.port), session, e, opts...)
 }
 
 // receiveSD waits for a service discovery message with an entry of a type.

@@ -139,6 +139,9 @@ func (n *Network) detach(u *upstream, s *Subscription) {
 
 // setStatus records a change and tells the consumers. n.mu is held.
 func (u *upstream) setStatus(state SubscriptionState, reason Reason) {
+	if was := u.statusNow(); was.State == state && was.Reason == reason {
+		return
+	}
 	status := SubscriptionStatus{State: state, Reason: reason, Since: u.n.now()}
 	u.status.Store(&status)
 	if state != SubscriptionActive {
@@ -161,6 +164,9 @@ func (s *Subscription) tell(status SubscriptionStatus) {
 
 // deliver gives a notification to the consumers that want it.
 func (u *upstream) deliver(note Notification) bool {
+	if u.statusNow().State == SubscriptionRefused {
+		return false // what comes is of other eventgroups
+	}
 	delivered := false
 	for _, s := range *u.consumers.Load() {
 		if !s.wants(note.Event) {
