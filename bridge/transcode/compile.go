@@ -43,10 +43,10 @@ func (c compiler) program(s *model.Struct, layout *payload.Layout) (*program, er
 	if err := checkNumbers(p.lookup.sorted); err != nil {
 		return nil, err
 	}
-	p.unknown = node{lengthWidth: 4}
+	p.unknown = node{shape: &shape{lengthWidth: 4}}
 	for i := range p.fields {
 		if n := &p.fields[i].node; n.op != opScalar {
-			p.unknown = node{lengthWidth: n.lengthWidth, littleLength: n.littleLength}
+			p.unknown = node{shape: &shape{lengthWidth: n.lengthWidth, littleLength: n.littleLength}}
 			break
 		}
 	}
@@ -131,24 +131,23 @@ func (c compiler) field(m *model.Member, lowered payload.Member) (field, error) 
 
 // node compiles a type that protobuf carries under a number.
 func (c compiler) node(t *model.Type, l *payload.Layout, number int32) (node, error) {
-	n := node{
-		align:        l.Align,
-		lengthWidth:  l.LengthWidth,
-		littleLength: l.LittleEndian,
-		max:          uint64(l.Max),
-		size:         int(l.Size),
-		tag:          protowire.EncodeTag(protowire.Number(number), protowire.BytesType),
-	}
 	switch l.Kind {
 	case payload.Bool, payload.Uint, payload.Int, payload.Float, payload.Enum:
 		s, err := newScalar(t, l)
-		if err != nil {
-			return n, err
-		}
-		n.scalar = s
-		n.least = int(s.width)
-		n.tag = protowire.EncodeTag(protowire.Number(number), s.form.wireType())
-		return n, nil
+		tag := protowire.EncodeTag(protowire.Number(number), s.form.wireType())
+		return node{align: l.Align, scalar: s, tag: tag, shape: noShape}, err
+	}
+	n := node{
+		align: l.Align,
+		tag:   protowire.EncodeTag(protowire.Number(number), protowire.BytesType),
+		shape: &shape{
+			lengthWidth:  l.LengthWidth,
+			littleLength: l.LittleEndian,
+			max:          uint64(l.Max),
+			size:         int(l.Size),
+		},
+	}
+	switch l.Kind {
 	case payload.String, payload.Bytes:
 		return n, n.setString(t, l)
 	case payload.Struct:
@@ -159,7 +158,7 @@ func (c compiler) node(t *model.Type, l *payload.Layout, number int32) (node, er
 		var err error
 		n.program, err = c.program(t.Struct, l)
 		if err == nil {
-			n.least = int(l.LengthWidth) + n.program.least()
+			n.least = n.program.least()
 		}
 		return n, err
 	case payload.Union:
@@ -189,7 +188,7 @@ func mismatch(t *model.Type) error {
 }
 
 func (n *node) setString(t *model.Type, l *payload.Layout) error {
-	n.op, n.text, n.least = opString, l.Text, int(l.LengthWidth)+int(l.Size)
+	n.op, n.text = opString, l.Text
 	if l.Kind == payload.Bytes {
 		n.op = opBytes
 	}
@@ -230,7 +229,6 @@ func mapEntry(t *model.Type, l *payload.Layout) (*model.Type, *payload.Layout) {
 func (c compiler) setUnion(n *node, t *model.Type, l *payload.Layout) error {
 	n.op = opUnion
 	n.typeWidth, n.typeFirst = l.Width, l.TypeFirst
-	n.least = int(l.LengthWidth) + int(l.Width)
 	for i, m := range t.Struct.Members {
 		f, err := c.field(m, l.Members[i])
 		if err == nil && f.op >= opArray {
@@ -248,7 +246,7 @@ func (c compiler) setUnion(n *node, t *model.Type, l *payload.Layout) error {
 func (p *program) least() int {
 	n := 0
 	for i := range p.fields {
-		n += 1 + p.fields[i].least
+		n += 1 + int(p.fields[i].scalar.width) + p.fields[i].least
 	}
 	return n
 }

@@ -1,7 +1,6 @@
 package transcode
 
 import (
-	"math"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -25,27 +24,30 @@ type wire struct {
 	end    int    // offset behind it
 }
 
-// next reads the field at an offset.
-func next(b []byte, off int) (wire, *Error) {
-	tag, n := uint64(b[off]), 1
-	if tag >= 0x80 {
-		if tag, n = protowire.ConsumeVarint(b[off:]); n < 0 {
-			return wire{}, malformed(off, "protobuf tag")
-		}
-	}
-	w := wire{number: tag >> 3, typ: protowire.Type(tag & 7)}
-	if w.number == 0 || w.number > math.MaxInt32>>2 {
-		return wire{}, malformed(off, "protobuf field number %d", w.number)
-	}
+// read reads the field at an offset, which must be in b.
+func (w *wire) read(b []byte, off int) *Error {
 	at := off
-	off += n
+	tag := uint64(b[off])
+	off++
+	if tag >= 0x80 {
+		var n int
+		if tag, n = protowire.ConsumeVarint(b[at:]); n < 0 {
+			return malformed(at, "protobuf tag: %v", protowire.ParseError(n))
+		}
+		off = at + n
+	}
+	w.number, w.typ = tag>>3, protowire.Type(tag&7)
+	if w.number == 0 || w.number > uint64(protowire.MaxValidNumber) {
+		return malformed(at, "protobuf field number %d", w.number)
+	}
+	n := 0
 	switch w.typ {
 	case protowire.VarintType:
 		if off < len(b) && b[off] < 0x80 {
-			w.value, w.end = uint64(b[off]), off+1
-			return w, nil
+			w.value, n = uint64(b[off]), 1
+		} else {
+			w.value, n = protowire.ConsumeVarint(b[off:])
 		}
-		w.value, n = protowire.ConsumeVarint(b[off:])
 	case protowire.Fixed32Type:
 		var v uint32
 		v, n = protowire.ConsumeFixed32(b[off:])
@@ -54,12 +56,11 @@ func next(b []byte, off int) (wire, *Error) {
 		w.value, n = protowire.ConsumeFixed64(b[off:])
 	case protowire.BytesType:
 		var size uint64
-		size, n = protowire.ConsumeVarint(b[off:])
-		if n > 0 {
-			if size > uint64(len(b)-off-n) {
-				return wire{}, malformed(at, "protobuf length %d, %d bytes left", size, len(b)-off-n)
-			}
+		if size, n = protowire.ConsumeVarint(b[off:]); n > 0 {
 			off += n
+			if size > uint64(len(b)-off) {
+				return malformed(at, "protobuf length %d, %d bytes left", size, len(b)-off)
+			}
 			n = int(size)
 			w.value = uint64(off)<<32 | uint64(off+n)
 		}
@@ -67,10 +68,10 @@ func next(b []byte, off int) (wire, *Error) {
 		n = protowire.ConsumeFieldValue(protowire.Number(w.number), w.typ, b[off:])
 	}
 	if n < 0 {
-		return wire{}, malformed(at, "protobuf field %d: %v", w.number, protowire.ParseError(n))
+		return malformed(at, "protobuf field %d: %v", w.number, protowire.ParseError(n))
 	}
 	w.end = off + n
-	return w, nil
+	return nil
 }
 
 // index notes where each member is in b[off:end], in slots from base on.
@@ -79,9 +80,9 @@ func (p *program) index(r *run, b []byte, off, end int) (base int, err *Error) {
 	r.slots = slices.Grow(r.slots, len(p.fields))[:base+len(p.fields)]
 	slots := r.slots[base:]
 	clear(slots)
+	var w wire
 	for b = b[:end]; off < end; {
-		w, err := next(b, off)
-		if err != nil {
+		if err := w.read(b, off); err != nil {
 			return base, err
 		}
 		if t := p.lookup.find(w.number); t.field > 0 {
@@ -91,7 +92,7 @@ func (p *program) index(r *run, b []byte, off, end int) (base int, err *Error) {
 				n = &n.alternatives[t.alternative-1].node
 			}
 			if n.accepts(w.typ) {
-				slots[i].note(w, t.alternative, off)
+				slots[i].note(&w, t.alternative, off)
 			}
 		}
 		off = w.end
@@ -100,18 +101,18 @@ func (p *program) index(r *run, b []byte, off, end int) (base int, err *Error) {
 }
 
 // accepts says that a value of the node may have the wire type. A field of
-// another type counts as unknown, as in protobuf.
+// another type counts as unknown, as in protobuf; arrays of numbers may be packed
+// or not, whatever they are written as.
 func (n *node) accepts(typ protowire.Type) bool {
-	if n.op == opScalar {
-		return typ == n.scalar.form.wireType()
+	if uint64(typ) == n.tag&7 {
+		return true
 	}
-	return typ == protowire.BytesType ||
-		n.op == opArray && n.elem.op == opScalar && typ == n.elem.scalar.form.wireType()
+	return n.op == opArray && n.elem.op == opScalar && (typ == protowire.BytesType || uint64(typ) == n.elem.tag&7)
 }
 
 // note adds an occurrence: the last one counts, and another alternative of a
 // union replaces the one before.
-func (s *slot) note(w wire, alternative uint16, off int) {
+func (s *slot) note(w *wire, alternative uint16, off int) {
 	if s.which != alternative {
 		*s = slot{which: alternative}
 	}

@@ -39,21 +39,22 @@ func newScalar(t *model.Type, l *payload.Layout) (scalar, error) {
 		s.negative = r.lo < 0
 	}
 	if t.Kind == model.EnumKind {
-		s.setLiterals(t.Enum)
+		s.literals = newLiterals(t.Enum)
 	}
 	return s, nil
 }
 
-func (s *scalar) setLiterals(e *model.Enum) {
-	s.literals = make([]int64, 0, len(e.Literals))
-	for _, l := range e.Literals {
-		s.literals = append(s.literals, l.Value)
+func newLiterals(e *model.Enum) *literals {
+	l := &literals{}
+	for _, literal := range e.Literals {
+		l.values = append(l.values, literal.Value)
 	}
-	slices.Sort(s.literals)
-	s.literals = slices.Compact(s.literals)
-	if n := len(s.literals); n > 0 {
-		s.dense = s.literals[n-1]-s.literals[0] == int64(n-1)
+	slices.Sort(l.values)
+	l.values = slices.Compact(l.values)
+	if n := len(l.values); n > 0 {
+		l.dense = l.values[n-1]-l.values[0] == int64(n-1)
 	}
+	return l
 }
 
 var loads = map[bool][9]load{

@@ -47,13 +47,19 @@ const (
 	opUnion
 )
 
-// node is a type in one place.
+// node is a type in one place. It is small, so that the members of a struct that
+// are numbers lie close together; what only other kinds need is in the shape.
 type node struct {
 	op     op
-	scalar scalar
-	tag    uint64 // number and wire type in protobuf
+	packed bool // an array of numbers in one run
 	align  uint8
+	tag    uint64 // number and wire type in protobuf
+	scalar scalar
+	*shape
+}
 
+// shape is what a node that is no number needs. Numbers share an empty one.
+type shape struct {
 	lengthWidth  uint8
 	littleLength bool
 
@@ -62,17 +68,18 @@ type node struct {
 	max  uint64 // bytes of a string, elements of an array, bytes of a union without length; 0 for no limit
 
 	count    int // of a fixed array, else 0
-	packed   bool
 	elem     *node
 	elemSize int // of elements that always take the same bytes, else 0
-	least    int // fewest bytes that a value takes
 
 	program *program
+	least   int // about how many bytes it takes in protobuf
 
 	alternatives []field // of a union: the first has type 1
 	typeWidth    uint8
 	typeFirst    bool
 }
+
+var noShape = &shape{}
 
 // numbers finds fields by their number in protobuf.
 type numbers struct {

@@ -22,12 +22,16 @@ type scalar struct {
 	// negative says that protobuf carries negative numbers.
 	negative bool
 	// lo and hi are the least and the largest value that both sides can carry.
-	lo int64
-	hi uint64
-	// literals of an enum, sorted; nil allows all values. Those without gaps are
-	// told by the first and last.
-	literals []int64
-	dense    bool
+	lo       int64
+	hi       uint64
+	literals *literals // of an enum, else nil
+}
+
+// literals are the values of an enum, sorted. Those without gaps are told by the
+// first and last.
+type literals struct {
+	values []int64
+	dense  bool
 }
 
 // load is how a number lies in SOME/IP bytes.
@@ -178,17 +182,17 @@ func (s *scalar) toSOMEIP(v uint64, offset int) (uint64, *Error) {
 	if !s.fits(v) {
 		return 0, s.rangeError(v, s.negative, offset)
 	}
-	if s.literals != nil && !s.known(int64(v)) {
+	if s.literals != nil && !s.literals.known(int64(v)) {
 		return 0, &Error{Offset: offset, Err: ErrEnum, Reason: strconv.FormatInt(int64(v), 10) + " is none of the literals"}
 	}
 	return v, nil
 }
 
-func (s *scalar) known(v int64) bool {
-	if s.dense {
-		return s.literals[0] <= v && v <= s.literals[len(s.literals)-1]
+func (l *literals) known(v int64) bool {
+	if l.dense {
+		return l.values[0] <= v && v <= l.values[len(l.values)-1]
 	}
-	_, ok := slices.BinarySearch(s.literals, v)
+	_, ok := slices.BinarySearch(l.values, v)
 	return ok
 }
 

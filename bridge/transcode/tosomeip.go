@@ -163,9 +163,9 @@ func (n *node) structToSOMEIP(r *run, dst, b []byte, end int, s slot) ([]byte, *
 		return n.program.toSOMEIP(r, dst, b, start, stop)
 	}
 	base := len(r.merged)
+	var w wire
 	for off := int(s.first); s.count > 0; {
-		w, err := next(b[:end], off)
-		if err != nil {
+		if err := w.read(b[:end], off); err != nil {
 			return dst, err
 		}
 		if w.number == n.tag>>3 && w.typ == protowire.BytesType {
@@ -184,12 +184,13 @@ func (n *node) structToSOMEIP(r *run, dst, b []byte, end int, s slot) ([]byte, *
 // array of fixed size has default elements, as an absent message has.
 func (n *node) arrayToSOMEIP(r *run, dst, b []byte, end int, s slot) ([]byte, *Error) {
 	count := 0
+	var w wire
 	for off := int(s.first); s.count > 0; {
-		w, err := next(b[:end], off)
-		if err != nil {
+		if err := w.read(b[:end], off); err != nil {
 			return dst, err
 		}
 		if w.number == n.tag>>3 && n.accepts(w.typ) {
+			var err *Error
 			if n.elem.op == opScalar && w.typ == protowire.BytesType {
 				dst, err = n.packedToSOMEIP(r, dst, b, w, &count)
 			} else {
