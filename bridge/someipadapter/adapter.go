@@ -10,7 +10,6 @@ import (
 
 	"carisma.dev/gateway/bridge"
 	"carisma.dev/gateway/codegen/model"
-	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/runtime"
 )
 
@@ -42,9 +41,8 @@ type Adapter struct {
 	log     *slog.Logger
 	sights  *sightings
 
-	mu      sync.Mutex
-	codecs  map[*model.Interface]*codecs
-	clients map[someip.InstanceKey]*runtime.Client
+	mu     sync.Mutex
+	codecs map[*model.Interface]*codecs
 }
 
 var _ bridge.Adapter = (*Adapter)(nil)
@@ -66,7 +64,6 @@ func New(cfg Config) *Adapter {
 		log:     cfg.Logger.With("network", cfg.Network.Name()),
 		sights:  newSightings(),
 		codecs:  map[*model.Interface]*codecs{},
-		clients: map[someip.InstanceKey]*runtime.Client{},
 	}
 }
 

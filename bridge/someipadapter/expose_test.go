@@ -73,7 +73,16 @@ func (s *trip) Watch(ctx context.Context, _ *model.Event, sink bridge.Sink) erro
 	s.sink = sink
 	s.mu.Unlock()
 	<-ctx.Done()
+	s.mu.Lock()
+	s.sink = nil
+	s.mu.Unlock()
 	return context.Cause(ctx)
+}
+
+func (s *trip) watched() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sink != nil
 }
 
 func (s *trip) held() int {
@@ -161,8 +170,9 @@ func TestExposedCalls(t *testing.T) {
 func TestExposedEvents(t *testing.T) {
 	svc := &trip{}
 	_, _, client := exposed(t, svc)
+	require.False(t, svc.watched(), "nobody subscribed")
 	got := make(chan []byte, 64)
-	_, err := client.Subscribe(t.Context(), runtime.SubscribeConfig{
+	sub, err := client.Subscribe(t.Context(), runtime.SubscribeConfig{
 		Eventgroup: 1, Unreliable: true,
 		OnEvent: func(n runtime.Notification) { got <- append([]byte(nil), n.Payload...) },
 	})
@@ -181,6 +191,8 @@ func TestExposedEvents(t *testing.T) {
 	svc.consume(t, 1<<16) // does not fit: dropped, and the next one comes
 	svc.consume(t, 599)
 	eventually(t, func() bool { return (<-got)[5] == 0x57 }, "the next item")
+	sub.Close()
+	eventually(t, func() bool { return !svc.watched() }, "end of the watch")
 }
 
 func TestExposedGoesAndComes(t *testing.T) {

@@ -2,6 +2,7 @@ package someipadapter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"carisma.dev/gateway/bridge"
@@ -13,19 +14,27 @@ import (
 // waits until the set of interfaces has it.
 func (a *Adapter) Import(ctx context.Context, offers chan<- bridge.Offer) error {
 	a.sights.reset()
-	defer a.closeClients()
+	imp := importing{
+		adapter: a,
+		up:      map[someip.InstanceKey]*imported{},
+		clients: map[someip.InstanceKey]*runtime.Client{},
+	}
+	defer imp.end()
 	everything := runtime.Filter{Service: someip.AnyService, Instance: someip.AnyInstance, Major: someip.AnyMajor}
 	if err := a.network.Observe(ctx, everything, a.sights.add); err != nil {
 		return fmt.Errorf("someipadapter: %w", err)
 	}
-	imp := importing{adapter: a, up: map[someip.InstanceKey]*imported{}}
-	defer imp.endAll()
+	grown := a.cfg.Interfaces.Grown()
 	for {
-		grown := a.cfg.Interfaces.Grown()
 		taken, changed := a.sights.take()
 		list := imp.follow(taken)
-		for _, av := range a.sights.up() { // some of an interface that was unknown
-			list = imp.came(list, av)
+		select {
+		case <-grown: // what was unknown may be known now
+			grown = a.cfg.Interfaces.Grown()
+			for _, av := range a.sights.up() {
+				list = imp.came(list, av)
+			}
+		default:
 		}
 		for _, o := range list {
 			select {
@@ -47,20 +56,25 @@ func (a *Adapter) Import(ctx context.Context, offers chan<- bridge.Offer) error 
 type importing struct {
 	adapter *Adapter
 	up      map[someip.InstanceKey]*imported
+	// clients are those of all instances seen, also of such that went: with its
+	// session counter going on, an answer to a call from before a restart matches
+	// no call after it.
+	clients map[someip.InstanceKey]*runtime.Client
 }
 
 // follow returns the offers that follow from news.
 func (imp *importing) follow(taken map[someip.InstanceKey]news) (list []bridge.Offer) {
 	for key, n := range taken {
-		svc := imp.up[key]
-		if svc == nil || n.went == nil {
-			continue
+		if svc := imp.up[key]; svc != nil && n.went != nil {
+			delete(imp.up, key)
+			svc.end(callError(&runtime.UnavailableError{Key: key, Reason: n.went.Reason, Since: n.went.Since}))
+			list = append(list, bridge.Offer{
+				Instance: svc.instance, Reason: string(n.went.Reason), Since: n.went.Since,
+			})
 		}
-		delete(imp.up, key)
-		svc.end(callError(&runtime.UnavailableError{Key: key, Reason: n.went.Reason, Since: n.went.Since}))
-		list = append(list, bridge.Offer{
-			Instance: svc.instance, Reason: string(n.went.Reason), Since: n.went.Since,
-		})
+		if n.now.Up {
+			list = imp.came(list, n.now)
+		}
 	}
 	return list
 }
@@ -74,26 +88,54 @@ func (imp *importing) came(list []bridge.Offer, av runtime.Availability) []bridg
 	if !ok {
 		return list
 	}
-	svc, err := imp.adapter.newImported(known, av)
+	client, err := imp.client(av.Key)
 	if err != nil {
 		imp.adapter.log.Error("instance not imported", "instance", av.Key, "error", err)
 		return list
 	}
+	svc := imp.adapter.newImported(known, av, client)
 	imp.up[av.Key] = svc
 	return append(list, bridge.Offer{Instance: svc.instance, Service: svc, Since: av.Since})
 }
 
-func (imp *importing) endAll() {
-	for _, svc := range imp.up {
-		svc.end(callError(runtime.ErrClosed))
+// client returns the client of an instance. Where there is no client id left, an
+// instance that went gives up its own.
+func (imp *importing) client(key someip.InstanceKey) (*runtime.Client, error) {
+	if c := imp.clients[key]; c != nil {
+		return c, nil
 	}
-}
-
-func (a *Adapter) newImported(known bridge.KnownInterface, av runtime.Availability) (*imported, error) {
-	client, err := a.client(av.Key)
+	c, err := imp.adapter.network.Client(key)
+	if errors.Is(err, runtime.ErrNoClientID) && imp.evict() {
+		c, err = imp.adapter.network.Client(key)
+	}
 	if err != nil {
 		return nil, err
 	}
+	imp.clients[key] = c
+	return c, nil
+}
+
+func (imp *importing) evict() bool {
+	for key, c := range imp.clients {
+		if imp.up[key] == nil {
+			_ = c.Close() // never fails
+			delete(imp.clients, key)
+			return true
+		}
+	}
+	return false
+}
+
+func (imp *importing) end() {
+	for _, svc := range imp.up {
+		svc.end(callError(runtime.ErrClosed))
+	}
+	for _, c := range imp.clients {
+		_ = c.Close() // never fails
+	}
+}
+
+func (a *Adapter) newImported(known bridge.KnownInterface, av runtime.Availability, client *runtime.Client) *imported {
 	svc := &imported{
 		instance: bridge.Instance{
 			Interface: known.Interface,
@@ -116,30 +158,5 @@ func (a *Adapter) newImported(known bridge.KnownInterface, av runtime.Availabili
 	for _, p := range svc.codecs.problems {
 		a.log.Warn("element not bridged", "instance", av.Key, "problem", p)
 	}
-	return svc, nil
-}
-
-// client returns the client of an instance. It outlives the instance: with its
-// session counter going on, an answer to a call from before a restart matches
-// no call after it.
-func (a *Adapter) client(key someip.InstanceKey) (*runtime.Client, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if c := a.clients[key]; c != nil {
-		return c, nil
-	}
-	c, err := a.network.Client(key)
-	if err == nil {
-		a.clients[key] = c
-	}
-	return c, err
-}
-
-func (a *Adapter) closeClients() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for key, c := range a.clients {
-		_ = c.Close() // never fails
-		delete(a.clients, key)
-	}
+	return svc
 }

@@ -12,7 +12,7 @@ import (
 
 // sightings is what service discovery told of the instances of others. It is
 // fed on the receive goroutine, so that must not wait; for each instance it
-// holds the present state and, if that was not taken yet, that it went before.
+// holds what changed and was not taken yet, and the present state if it is there.
 type sightings struct {
 	mu      sync.Mutex
 	seen    map[someip.InstanceKey]runtime.Availability
@@ -46,7 +46,11 @@ func (s *sightings) add(av runtime.Availability) {
 		n.went = &av
 	}
 	s.news[av.Key] = n
-	s.seen[av.Key] = av
+	if av.Up {
+		s.seen[av.Key] = av
+	} else {
+		delete(s.seen, av.Key)
+	}
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -67,9 +71,7 @@ func (s *sightings) up() []runtime.Availability {
 	defer s.mu.Unlock()
 	var list []runtime.Availability
 	for _, av := range s.seen {
-		if av.Up {
-			list = append(list, av)
-		}
+		list = append(list, av)
 	}
 	return list
 }
@@ -95,7 +97,7 @@ type rival struct {
 func (s *sightings) conflict(key someip.InstanceKey) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if av := s.seen[key]; av.Up {
+	if av, ok := s.seen[key]; ok {
 		at := av.Endpoints.UDP
 		if !at.IsValid() {
 			at = av.Endpoints.TCP
