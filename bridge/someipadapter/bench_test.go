@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"carisma.dev/gateway/bridge/grpcadapter"
 	"carisma.dev/gateway/someip/runtime"
 	"carisma.dev/gateway/vehicles/cabin/gen/climatev1"
 )
@@ -27,7 +26,7 @@ func BenchmarkBridgedCall(b *testing.B) {
 	b.Run("tcp", func(b *testing.B) { boost(b, climatev1.NewClimateClient(g.conn)) })
 
 	path := filepath.Join(b.TempDir(), "gateway.sock")
-	l, err := grpcadapter.ListenUnix(b.Context(), path)
+	l, err := net.Listen("unix", path)
 	require.NoError(b, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var run sync.WaitGroup
