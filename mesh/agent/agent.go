@@ -89,6 +89,7 @@ type Agent struct {
 	mu       sync.Mutex
 	identity api.Identity
 	conn     *grpc.ClientConn // nil while the control plane is away
+	back     chan struct{}    // closed when conn is set
 	since    time.Time        // of conn, or of its absence
 	lastErr  error            // why the control plane is away
 }
@@ -102,6 +103,7 @@ func New(cfg Config) (*Agent, error) {
 	a := &Agent{
 		cfg: cfg, log: log.With("component", "agent"),
 		held:  map[serviceKey]*meshv1.MeshService{},
+		back:  make(chan struct{}),
 		since: time.Now(), lastErr: errors.New("not yet connected"),
 	}
 	a.list.init(time.Now())
@@ -208,6 +210,20 @@ func (a *Agent) NewStream(ctx context.Context, desc *grpc.StreamDesc, method str
 	return conn.NewStream(ctx, desc, method, opts...)
 }
 
+// Await waits until the node is registered with a control plane that answers, or
+// until ctx ends.
+func (a *Agent) Await(ctx context.Context) error {
+	a.mu.Lock()
+	back := a.back
+	a.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-back:
+		return nil
+	}
+}
+
 func (a *Agent) central() (*grpc.ClientConn, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -222,13 +238,14 @@ func (a *Agent) connected(conn *grpc.ClientConn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.conn, a.since, a.lastErr = conn, time.Now(), nil
+	close(a.back)
 }
 
 func (a *Agent) disconnected(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.conn != nil || a.since.IsZero() {
-		a.since = time.Now()
+	if a.conn != nil {
+		a.since, a.back = time.Now(), make(chan struct{})
 	}
 	a.conn, a.lastErr = nil, err
 }

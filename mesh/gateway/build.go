@@ -164,7 +164,8 @@ func (g *gateway) buildMesh() (err error) {
 		return err
 	}
 	g.relay = relay.New(relay.Config{
-		Central: g.agent, NodeID: func() string { return g.agent.Identity().ID },
+		Central: g.agent, Await: g.agent.Await, Store: g.path(adsStore),
+		NodeID:  func() string { return g.agent.Identity().ID },
 		Changed: g.envoyAnswered, Clusters: g.setPaths, Logger: g.opts.Logger,
 	})
 	return nil

@@ -28,6 +28,9 @@ const (
 	adminSocket   = "admin.sock"   // Status, for the operator
 )
 
+// adsStore is the file with what Envoy acknowledged last.
+const adsStore = "ads.kept"
+
 // flushTime bounds how long a gateway that stops waits for the control plane to
 // take its last word.
 const flushTime = 500 * time.Millisecond
@@ -69,19 +72,22 @@ func Run(ctx context.Context, node *config.Node, opts Options) error {
 // run starts the parts in an order in which each finds what it needs, and stops
 // them in the order in which callers are treated best.
 func (g *gateway) run(ctx context.Context) error {
-	p := newParts(ctx)
-	admin := p.start(g.serveAdmin)
-	server := p.start(func(ctx context.Context) error { return g.server.Serve(ctx, g.listeners.gateway) })
-	relay := p.start(func(ctx context.Context) error { return g.relay.Serve(ctx, g.listeners.ads) })
-	supervisor := p.start(g.supervisor.Run)
-	meshAgent := p.start(g.agent.Run)
-	natives := p.start(g.probeNatives)
-	watch := p.start(func(ctx context.Context) error { g.table.Watch(ctx, g.announce); return nil })
-	table := p.start(g.table.Run)
-	ready := p.start(g.awaitReady)
+	stopping, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	base := context.WithoutCancel(ctx) // the parts stop in order, not all at once
+	start := func(run func(context.Context) error) *part { return startPart(base, fail, run) }
+	admin := start(g.serveAdmin)
+	server := start(func(ctx context.Context) error { return g.server.Serve(ctx, g.listeners.gateway) })
+	relay := start(func(ctx context.Context) error { return g.relay.Serve(ctx, g.listeners.ads) })
+	supervisor := start(g.supervisor.Run)
+	meshAgent := start(g.agent.Run)
+	natives := start(g.probeNatives)
+	watch := start(func(ctx context.Context) error { g.table.Watch(ctx, g.announce); return nil })
+	table := start(g.table.Run)
+	ready := start(g.awaitReady)
 	g.log.Info("gateway started", "networks", len(g.networks))
 
-	<-p.failed.Done()
+	<-stopping.Done()
 	g.log.Info("gateway stops")
 	ready.stop()
 	table.stop()
@@ -96,7 +102,7 @@ func (g *gateway) run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	return context.Cause(p.failed)
+	return context.Cause(stopping)
 }
 
 // takeLeave tells the mesh that what this node has is gone. With an Envoy that
@@ -120,41 +126,30 @@ func (g *gateway) takeLeave(ctx context.Context) {
 
 func (g *gateway) path(file string) string { return filepath.Join(g.state, file) }
 
-// parts are the running parts of a gateway. One that fails stops all.
-type parts struct {
-	base   context.Context //nolint:containedctx // the parts' parent, free of the caller's cancellation: they stop in order
-	failed context.Context //nolint:containedctx // ends when a part fails or the caller wants the end
-	fail   context.CancelCauseFunc
-}
-
+// part is a running part of a gateway.
 type part struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-func newParts(ctx context.Context) *parts {
-	p := &parts{base: context.WithoutCancel(ctx)}
-	p.failed, p.fail = context.WithCancelCause(ctx)
+var errEnded = errors.New("a part of it ended by itself")
+
+// startPart runs a part until stop. One that ends before tells fail.
+func startPart(ctx context.Context, fail context.CancelCauseFunc, run func(context.Context) error) *part {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &part{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		if err := run(ctx); err != nil {
+			fail(err)
+		} else if ctx.Err() == nil {
+			fail(errEnded)
+		}
+	}()
 	return p
 }
 
-var errEnded = errors.New("a part of it ended by itself")
-
-func (p *parts) start(run func(context.Context) error) *part {
-	ctx, cancel := context.WithCancel(p.base)
-	one := &part{cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(one.done)
-		if err := run(ctx); err != nil {
-			p.fail(err)
-		} else if ctx.Err() == nil {
-			p.fail(errEnded)
-		}
-	}()
-	return one
-}
-
-func (o *part) stop() {
-	o.cancel()
-	<-o.done
+func (p *part) stop() {
+	p.cancel()
+	<-p.done
 }

@@ -16,7 +16,6 @@ import (
 
 	"carisma.dev/gateway/codegen/protos/carismav1"
 	"carisma.dev/gateway/mesh/api"
-	"carisma.dev/gateway/mesh/gateway"
 	"carisma.dev/gateway/someip/payload"
 	"carisma.dev/gateway/someip/runtime"
 	"carisma.dev/gateway/vehicles/cabin/gen/climatev1"
@@ -217,8 +216,7 @@ func TestNewToLegacy(t *testing.T) {
 		})
 	}
 
-	s, err := gateway.FetchStatus(t.Context(), v.rear.state)
-	require.NoError(t, err)
+	s := v.rear.status(t)
 	require.Equal(t, "rear", s.Node)
 	require.True(t, s.ControlPlane.Connected)
 	require.Equal(t, s.NodeID, s.Envoy.NodeID, "CAR-11")
@@ -226,8 +224,7 @@ func TestNewToLegacy(t *testing.T) {
 	require.True(t, s.Networks[0].Up)
 	require.Len(t, s.Instances, 1)
 	require.Equal(t, "exposed", s.Instances[0].Exposures[0].State)
-	s, err = gateway.FetchStatus(t.Context(), v.center.state)
-	require.NoError(t, err)
+	s = v.center.status(t)
 	require.Equal(t, "default.cabin.trip.v1.tripcomputer", s.Instances[0].Name)
 	require.True(t, s.Instances[0].Up)
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -80,7 +81,7 @@ func (n *network) on() bridge.Network {
 // Import implements [bridge.Adapter]. The StopOffers of what is exposed have left
 // when it returns.
 func (n *network) Import(ctx context.Context, offers chan<- bridge.Offer) error {
-	stack, err := runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{n.cfg}, Logger: n.root})
+	stack, err := runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{n.cfg}, Logger: n.root}) //nolint:contextcheck // opening waits for nothing
 	if err != nil {
 		n.set(nil, err)
 		return err
@@ -115,8 +116,7 @@ func (n *network) Expose(ctx context.Context, inst bridge.Instance, svc bridge.S
 		return err
 	case <-o.ended:
 		cancel(context.Cause(ctx))
-		<-ended
-		return fmt.Errorf("network %s was closed", n.name)
+		return errors.Join(fmt.Errorf("network %s was closed", n.name), <-ended)
 	}
 }
 

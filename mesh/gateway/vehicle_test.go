@@ -37,13 +37,33 @@ type vehicle struct {
 	controlPlane netip.AddrPort
 	sdPort       uint16
 	center, rear *hpc
+	stopCentral  func() error
+}
+
+func (v *vehicle) startCentral(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("tcp", v.controlPlane.String())
+	require.NoError(t, err)
+	v.stopCentral = background(t, func(ctx context.Context) error {
+		return controlplane.Run(ctx, controlplane.Config{
+			Listener: l, State: filepath.Join(v.dir, "central"), Logger: logger(t).With("on", "central"),
+		})
+	})
 }
 
 type hpc struct {
 	file   string
 	egress string
 	state  string
+	keep   bool // leave Envoy running
 	stop   func() error
+}
+
+func (h *hpc) status(t *testing.T) *gateway.Status {
+	t.Helper()
+	s, err := gateway.FetchStatus(t.Context(), h.state)
+	require.NoError(t, err)
+	return s
 }
 
 func envoyProgram(t *testing.T) string {
@@ -98,14 +118,8 @@ func newVehicle(t *testing.T) *vehicle {
 	t.Helper()
 	envoyProgram(t)
 	v := &vehicle{dir: t.TempDir(), sdPort: freePorts(t, "127.78.1.1", 1)[0]}
-	l, err := net.Listen("tcp", "127.78.0.1:0")
-	require.NoError(t, err)
-	v.controlPlane = l.Addr().(*net.TCPAddr).AddrPort()
-	background(t, func(ctx context.Context) error {
-		return controlplane.Run(ctx, controlplane.Config{
-			Listener: l, State: filepath.Join(v.dir, "central"), Logger: logger(t).With("on", "central"),
-		})
-	})
+	v.controlPlane = netip.AddrPortFrom(netip.MustParseAddr("127.78.0.1"), freePorts(t, "127.78.0.1", 1)[0])
+	v.startCentral(t)
 	tripAddress := serveTrip(t, "127.78.0.1:0")
 	v.center = v.node(t, "center", "central", "127.78.0.1", fmt.Sprintf(`
 services:
@@ -155,7 +169,7 @@ func (h *hpc) start(t *testing.T) {
 	ready := make(chan struct{})
 	h.stop = background(t, func(ctx context.Context) error {
 		return gateway.Run(ctx, node, gateway.Options{
-			Logger: logger(t).With("on", node.Name), Ready: func() { close(ready) },
+			Logger: logger(t).With("on", node.Name), KeepEnvoy: h.keep, Ready: func() { close(ready) },
 		})
 	})
 	select {

@@ -43,6 +43,7 @@ type response struct {
 	nonce     string
 	resources int
 	clusters  map[string]bool // of endpoints: whether there is one
+	raw       []byte          // the message, of a delta response
 }
 
 func (f form) request(msg []byte) (request, error) {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
@@ -41,6 +42,11 @@ type Config struct {
 	// Central reaches the control plane with the node's id. While it is away a
 	// new stream has to fail with UNAVAILABLE at once.
 	Central grpc.ClientConnInterface
+	// Await waits until central is back. Without it Envoy's stream ends UNAVAILABLE
+	// while central is away.
+	Await func(context.Context) error
+	// Store is a file for what Envoy acknowledged; empty for none.
+	Store string
 	// NodeID returns the id that the node holds.
 	NodeID func() string
 	// Changed, if not nil, is told of each change of the State, one at a time. It
@@ -55,11 +61,11 @@ type Config struct {
 
 // Relay serves ADS to the one Envoy of the node.
 type Relay struct {
-	cfg    Config
-	log    *slog.Logger
-	slot   chan struct{} // held by the one live stream (CAR-3)
-	state  tracker
-	closed chan struct{} // streams end when it is closed
+	cfg   Config
+	log   *slog.Logger
+	slot  chan struct{} // held by the one live stream (CAR-3)
+	state tracker
+	kept  *kept
 }
 
 // New returns a relay that Serve runs.
@@ -69,11 +75,11 @@ func New(cfg Config) *Relay {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Relay{
-		cfg:    cfg,
-		log:    log.With("component", "relay"),
-		slot:   make(chan struct{}, 1),
-		state:  tracker{changed: cfg.Changed, clusters: cfg.Clusters},
-		closed: make(chan struct{}),
+		cfg:   cfg,
+		log:   log.With("component", "relay"),
+		slot:  make(chan struct{}, 1),
+		kept:  newKept(cfg.Store),
+		state: tracker{changed: cfg.Changed, clusters: cfg.Clusters},
 	}
 }
 
@@ -83,6 +89,25 @@ func (r *Relay) State() State { return r.state.get() }
 // Serve answers on the listener until ctx ends, and closes it. It must be called
 // once.
 func (r *Relay) Serve(ctx context.Context, l net.Listener) error {
+	if err := r.kept.load(); err != nil {
+		r.log.Warn("what was kept is lost", "error", err)
+	}
+	var g errgroup.Group
+	ctx, cancel := context.WithCancel(ctx)
+	g.Go(func() error {
+		if err := r.kept.persist(ctx); err != nil {
+			r.log.Error("what envoy acknowledged is not kept", "error", err)
+		}
+		return nil
+	})
+	g.Go(func() error {
+		defer cancel()
+		return r.serve(ctx, l)
+	})
+	return g.Wait()
+}
+
+func (r *Relay) serve(ctx context.Context, l net.Listener) error {
 	srv := grpc.NewServer(
 		grpc.ForceServerCodecV2(raw),
 		grpc.UnknownServiceHandler(r.handle),
@@ -94,10 +119,7 @@ func (r *Relay) Serve(ctx context.Context, l net.Listener) error {
 			MinTime: time.Millisecond, PermitWithoutStream: true,
 		}),
 	)
-	stop := context.AfterFunc(ctx, func() {
-		close(r.closed)
-		srv.Stop() // Envoy keeps what it has and asks again
-	})
+	stop := context.AfterFunc(ctx, srv.Stop) // Envoy keeps what it has and asks again
 	defer stop()
 	err := srv.Serve(l)
 	srv.Stop()
@@ -131,7 +153,7 @@ func (r *Relay) handle(_ any, down grpc.ServerStream) error {
 		return status.Errorf(codes.ResourceExhausted, "this node has one Envoy, and another stream is live")
 	}
 	defer func() { <-r.slot }()
-	err = r.forward(down, method, f, first)
+	err = r.forward(down, method, f, req, first)
 	r.log.Info("ads stream ended", "reason", err)
 	return err
 }
@@ -148,24 +170,27 @@ func (r *Relay) take(ctx context.Context) bool {
 		return true
 	case <-timer.C:
 	case <-ctx.Done():
-	case <-r.closed:
 	}
 	return false
 }
 
 // forward joins the stream of Envoy with one to central until either ends.
-func (r *Relay) forward(down grpc.ServerStream, method string, f form, first []byte) error {
+func (r *Relay) forward(down grpc.ServerStream, method string, f form, req request, first []byte) error {
 	ctx, cancel := context.WithCancel(down.Context())
 	defer cancel()
-	up, err := r.cfg.Central.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method,
-		grpc.ForceCodecV2(raw), grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage))
-	if err != nil {
+	up, err := r.open(ctx, method, req)
+	switch {
+	case err != nil:
 		return r.away(err)
+	case up == nil:
+		return r.serveKept(down, req, first)
+	case r.cfg.NodeID() != req.nodeID: // central gave another one meanwhile
+		return status.Error(codes.Unavailable, "the node has another id now")
 	}
 	r.state.connected()
 	defer r.state.disconnected()
 
-	s := &session{form: f, state: &r.state, log: r.log, sent: map[string]response{}}
+	s := r.newSession(f, req.nodeID)
 	if err := s.toCentral(up, first); err != nil {
 		return r.away(err)
 	}
@@ -176,11 +201,7 @@ func (r *Relay) forward(down grpc.ServerStream, method string, f form, first []b
 	pump.Go(func() { ended <- s.responses(up, down) })
 	defer pump.Wait()
 	defer cancel()
-	select {
-	case err = <-ended:
-	case <-r.closed:
-		err = status.Error(codes.Unavailable, "the gateway stops")
-	}
+	err = <-ended
 	return r.away(err)
 }
 

@@ -67,24 +67,27 @@ func dial(t *testing.T, target string) *grpc.ClientConn {
 
 type fixture struct {
 	relay   *relay.Relay
+	address string
 	central *grpc.Server
 	client  discoveryv3.AggregatedDiscoveryServiceClient
 	states  chan relay.State
 }
 
-func start(t *testing.T) *fixture {
+func start(t *testing.T, change ...func(*relay.Config)) *fixture {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	f := &fixture{states: make(chan relay.State, 64)}
-	f.central = serve(t, l, func(s *grpc.Server) {
-		discoveryv3.RegisterAggregatedDiscoveryServiceServer(s, central{})
-	})
-	f.relay = relay.New(relay.Config{
+	f := &fixture{states: make(chan relay.State, 64), address: l.Addr().String()}
+	f.serveCentral(t, l)
+	cfg := relay.Config{
 		Central: dial(t, l.Addr().String()),
 		NodeID:  func() string { return "id-1" },
 		Changed: func(s relay.State) { f.states <- s },
-	})
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	f.relay = relay.New(cfg)
 	socket := filepath.Join(t.TempDir(), "ads.sock")
 	sl, err := unixsock.Listen(t.Context(), socket, 0o600)
 	require.NoError(t, err)
@@ -98,6 +101,13 @@ func start(t *testing.T) *fixture {
 	t.Cleanup(func() { cancel(); wg.Wait() })
 	f.client = discoveryv3.NewAggregatedDiscoveryServiceClient(dial(t, "unix:"+socket))
 	return f
+}
+
+func (f *fixture) serveCentral(t *testing.T, l net.Listener) {
+	t.Helper()
+	f.central = serve(t, l, func(s *grpc.Server) {
+		discoveryv3.RegisterAggregatedDiscoveryServiceServer(s, central{})
+	})
 }
 
 type stream = grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]

@@ -10,12 +10,18 @@ import (
 // session is one relayed stream. It reads along: which response was sent under
 // which nonce, and whether Envoy took it.
 type session struct {
-	form  form
-	state *tracker
-	log   *slog.Logger
+	form   form
+	nodeID string
+	state  *tracker
+	kept   *kept
+	log    *slog.Logger
 
 	mu   sync.Mutex
 	sent map[string]response // by nonce, until Envoy has answered
+}
+
+func (r *Relay) newSession(f form, nodeID string) *session {
+	return &session{form: f, nodeID: nodeID, state: &r.state, kept: r.kept, log: r.log, sent: map[string]response{}}
 }
 
 // requests passes what Envoy asks until its stream ends.
@@ -41,6 +47,9 @@ func (s *session) responses(up grpc.ClientStream, down grpc.ServerStream) error 
 		resp, err := s.form.response(msg)
 		if err != nil {
 			return err
+		}
+		if s.form == delta {
+			resp.raw = msg
 		}
 		s.mu.Lock()
 		s.sent[resp.nonce] = resp
@@ -84,8 +93,13 @@ func (s *session) answered(req request) {
 	if !ok {
 		return
 	}
-	if req.failed {
+	switch {
+	case req.failed:
 		s.log.Warn("envoy refused resources", "type", resp.typeURL, "reason", req.reason)
+	case resp.raw != nil:
+		if err := s.kept.acknowledged(s.nodeID, resp.raw); err != nil {
+			s.log.Error("what envoy acknowledged is not kept", "error", err)
+		}
 	}
 	s.state.answer(resp, req)
 }

@@ -1,0 +1,205 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// writeInterval is the least time between two writes of what is kept: the disk of
+// a vehicle is flash.
+const writeInterval = time.Second
+
+// kept is what Envoy acknowledged last, so that one that restarts while the
+// control plane is away is as it was. It survives the gateway in a file.
+type kept struct {
+	path string // empty: in memory only
+
+	mu     sync.Mutex
+	nodeID string
+	types  map[string]map[string]*discoveryv3.Resource // by type and name
+	dirty  chan struct{}
+}
+
+func newKept(path string) *kept {
+	return &kept{path: path, types: map[string]map[string]*discoveryv3.Resource{}, dirty: make(chan struct{}, 1)}
+}
+
+// acknowledged takes a delta response that Envoy accepted.
+func (k *kept) acknowledged(nodeID string, msg []byte) error {
+	resp := &discoveryv3.DeltaDiscoveryResponse{}
+	if err := proto.Unmarshal(msg, resp); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.nodeID != nodeID {
+		k.nodeID = nodeID
+		clear(k.types)
+	}
+	k.take(resp)
+	select {
+	case k.dirty <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (k *kept) take(resp *discoveryv3.DeltaDiscoveryResponse) {
+	set := k.types[resp.GetTypeUrl()]
+	if set == nil {
+		set = map[string]*discoveryv3.Resource{}
+		k.types[resp.GetTypeUrl()] = set
+	}
+	for _, r := range resp.GetResources() {
+		set[r.GetName()] = r
+	}
+	// Envoy keeps the endpoints of a resource that is removed; so do we.
+	if resp.GetTypeUrl() != endpointType {
+		for _, name := range resp.GetRemovedResources() {
+			delete(set, name)
+		}
+	}
+}
+
+// has tells whether there is anything for the node.
+func (k *kept) has(nodeID string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.nodeID == nodeID && len(k.types[listenerType]) > 0
+}
+
+// answer returns the response to a request: all of the type, or what it names. A
+// name that is not kept is told to be gone, so that nothing waits for it.
+func (k *kept) answer(req *discoveryv3.DeltaDiscoveryRequest, nonce string) *discoveryv3.DeltaDiscoveryResponse {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	resp := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: req.GetTypeUrl(), Nonce: nonce}
+	set := k.types[req.GetTypeUrl()]
+	names := req.GetResourceNamesSubscribe()
+	if len(names) == 0 || slices.Contains(names, "*") {
+		names = slices.Sorted(maps.Keys(set))
+	}
+	for _, name := range names {
+		if r := set[name]; r != nil {
+			resp.Resources = append(resp.Resources, r)
+		} else {
+			resp.RemovedResources = append(resp.RemovedResources, name)
+		}
+	}
+	return resp
+}
+
+// The file is a sequence of fields of bytes: 1 the node id, 2 a
+// DeltaDiscoveryResponse for each type.
+const (
+	nodeField protowire.Number = 1
+	typeField protowire.Number = 2
+)
+
+func (k *kept) marshal() ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := protowire.AppendTag(nil, nodeField, protowire.BytesType)
+	b = protowire.AppendString(b, k.nodeID)
+	for _, typeURL := range slices.Sorted(maps.Keys(k.types)) {
+		set := k.types[typeURL]
+		resp := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: typeURL}
+		for _, name := range slices.Sorted(maps.Keys(set)) {
+			resp.Resources = append(resp.Resources, set[name])
+		}
+		raw, err := proto.Marshal(resp)
+		if err != nil {
+			return nil, err
+		}
+		b = protowire.AppendTag(b, typeField, protowire.BytesType)
+		b = protowire.AppendBytes(b, raw)
+	}
+	return b, nil
+}
+
+// load reads the file of an earlier run. What cannot be read is as good as nothing.
+func (k *kept) load() error {
+	if k.path == "" {
+		return nil
+	}
+	data, err := os.ReadFile(k.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	err = fields(data, func(n protowire.Number, v []byte) error {
+		switch n {
+		case nodeField:
+			k.nodeID = string(v)
+		case typeField:
+			resp := &discoveryv3.DeltaDiscoveryResponse{}
+			if err := proto.Unmarshal(v, resp); err != nil {
+				return err
+			}
+			k.take(resp)
+		default:
+		}
+		return nil
+	})
+	if err != nil {
+		k.nodeID = ""
+		clear(k.types)
+		return fmt.Errorf("%s: %w", k.path, err)
+	}
+	return nil
+}
+
+// persist writes what is kept when it changed, until ctx ends.
+func (k *kept) persist(ctx context.Context) error {
+	if k.path == "" {
+		return nil
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			select {
+			case <-k.dirty:
+				return k.write()
+			default:
+				return nil
+			}
+		case <-k.dirty:
+		}
+		if err := k.write(); err != nil {
+			return err
+		}
+		timer := time.NewTimer(writeInterval)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return k.write()
+		case <-timer.C:
+		}
+	}
+}
+
+func (k *kept) write() error {
+	data, err := k.marshal()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(k.path+".new", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(k.path+".new", k.path)
+}
