@@ -34,7 +34,9 @@ func newScalar(t *model.Type, l *payload.Layout) (scalar, error) {
 	if s.signed {
 		s.lo, s.hi = math.MinInt64>>(64-s.bits), s.hi>>1
 	}
+	s.plain = l.Kind == payload.Float && s.resize == resizeNone
 	if r, ok := ranges[t.Proto]; ok {
+		s.plain = r.lo <= s.lo && s.hi <= r.hi && form != formSint32 && form != formSint64
 		s.lo, s.hi = max(s.lo, r.lo), min(s.hi, r.hi)
 		s.negative = r.lo < 0
 	}

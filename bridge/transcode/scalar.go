@@ -19,6 +19,8 @@ type scalar struct {
 	width  uint8 // in bytes
 	form   form
 	resize resize
+	// plain says that protobuf carries the value as it is, whatever it is.
+	plain bool
 	// negative says that protobuf carries negative numbers.
 	negative bool
 	// lo and hi are the least and the largest value that both sides can carry.
@@ -134,7 +136,8 @@ func (s *scalar) fits(v uint64) bool {
 	return v <= s.hi || int64(v) < 0 && int64(v) >= s.lo
 }
 
-// toProto converts a value from SOME/IP to what emit takes.
+// toProto converts a value from SOME/IP to what protobuf carries. A plain one need
+// not be converted.
 func (s *scalar) toProto(v uint64, offset int) (uint64, *Error) {
 	switch s.form {
 	case formBool:
@@ -150,6 +153,9 @@ func (s *scalar) toProto(v uint64, offset int) (uint64, *Error) {
 			return uint64(int64(int32(v))), nil // an enum keeps its 32 bits
 		}
 		return 0, s.rangeError(v, s.signed, offset)
+	}
+	if s.form == formSint32 || s.form == formSint64 {
+		v = protowire.EncodeZigZag(int64(v))
 	}
 	return v, nil
 }
@@ -217,17 +223,16 @@ func (s *scalar) rangeError(v uint64, signed bool, offset int) *Error {
 	return outOfRange(offset, "%s, %d to %d allowed", got, s.lo, s.hi)
 }
 
-// emit appends a value to protobuf bytes, without tag.
+// emit appends what toProto returned to protobuf bytes, without tag.
 func (s *scalar) emit(dst []byte, v uint64) []byte {
 	switch s.form {
-	case formSint32, formSint64:
-		v = protowire.EncodeZigZag(int64(v))
 	case formFixed32, formSfixed32, formFloat:
 		return binary.LittleEndian.AppendUint32(dst, uint32(v))
 	case formFixed64, formDouble:
 		return binary.LittleEndian.AppendUint64(dst, v)
+	default:
+		return appendVarint(dst, v)
 	}
-	return appendVarint(dst, v)
 }
 
 // wireType is the type of a single value of the form.

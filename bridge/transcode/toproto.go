@@ -3,6 +3,8 @@ package transcode
 import (
 	"encoding/binary"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"carisma.dev/gateway/someip/payload"
 )
 
@@ -79,15 +81,26 @@ func (p *program) fieldsToProto(r *run, dst []byte, off, end, segments int) ([]b
 // multiple of n from the start of the message.
 func padding(off, n int) int { return -(off + payload.HeaderSize) & (n - 1) }
 
+// scalarToProto appends a number with its tag.
 func (n *node) scalarToProto(dst []byte, v uint64, off int, explicit bool) ([]byte, *Error) {
-	v, err := n.scalar.toProto(v, off)
-	if err != nil {
-		return dst, err
+	if !n.scalar.plain {
+		var err *Error
+		if v, err = n.scalar.toProto(v, off); err != nil {
+			return dst, err
+		}
 	}
 	if v == 0 && !explicit {
 		return dst, nil
 	}
-	return n.scalar.emit(appendVarint(dst, n.tag), v), nil
+	dst = appendVarint(dst, n.tag)
+	switch protowire.Type(n.tag & 7) {
+	case protowire.Fixed32Type:
+		return binary.LittleEndian.AppendUint32(dst, uint32(v)), nil
+	case protowire.Fixed64Type:
+		return binary.LittleEndian.AppendUint64(dst, v), nil
+	default:
+		return appendVarint(dst, v), nil
+	}
 }
 
 // toProto appends a value with its tag. The length field has the given width: a
