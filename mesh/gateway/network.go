@@ -81,7 +81,7 @@ func (n *network) on() bridge.Network {
 // Import implements [bridge.Adapter]. The StopOffers of what is exposed have left
 // when it returns.
 func (n *network) Import(ctx context.Context, offers chan<- bridge.Offer) error {
-	stack, err := runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{n.cfg}, Logger: n.root}) //nolint:contextcheck // opening waits for nothing
+	stack, err := runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{n.cfg}, Logger: n.root})
 	if err != nil {
 		n.set(nil, err)
 		return err
