@@ -7,15 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"carisma.dev/gateway/someip/runtime"
+	"carisma.dev/gateway/someip/someiptest"
 )
 
 // What a call allocates is what it hands out: the payload of the answer at the
 // client, the request at the server.
 func TestCallAllocates(t *testing.T) {
 	skipIfRaced(t)
-	d := newDomain(t)
-	offer(t, d.start(t, 1), newServer())
-	c := client(t, d.start(t, 2))
+	d := someiptest.NewDomain(t)
+	offer(t, d.Start(1), newServer())
+	c := client(t, d.Start(2))
 	available(t, c, true)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -26,9 +27,9 @@ func TestCallAllocates(t *testing.T) {
 
 func TestNotifyDoesNotAllocate(t *testing.T) {
 	skipIfRaced(t)
-	d := newDomain(t)
-	o := offer(t, d.start(t, 1), newServer())
-	c := client(t, d.start(t, 2))
+	d := someiptest.NewDomain(t)
+	o := offer(t, d.Start(1), newServer())
+	c := client(t, d.Start(2))
 	got := make(chan struct{}, 1)
 	_, err := c.Subscribe(t.Context(), runtime.SubscribeConfig{
 		Eventgroup: group, Events: []uint16{event}, OnEvent: func(runtime.Notification) { got <- struct{}{} },

@@ -10,14 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"carisma.dev/gateway/someip/runtime"
+	"carisma.dev/gateway/someip/someiptest"
 )
 
 // pair starts a server with the echo service and a client of it.
 func pair(b *testing.B) (*runtime.Offering, *runtime.Client) {
 	b.Helper()
-	d := newDomain(b)
-	o := offer(b, d.start(b, 1), newServer())
-	c := client(b, d.start(b, 2))
+	d := someiptest.NewDomain(b)
+	o := offer(b, d.Start(1), newServer())
+	c := client(b, d.Start(2))
 	available(b, c, true)
 	return o, c
 }

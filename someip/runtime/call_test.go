@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"carisma.dev/gateway/someip/runtime"
+	"carisma.dev/gateway/someip/someiptest"
 )
 
 // transports are what calls and events are tested over, and whether it is reliable.
@@ -19,10 +20,10 @@ var transports = map[string]bool{"udp": false, "tcp": true}
 func TestCall(t *testing.T) {
 	for name, reliable := range transports {
 		t.Run(name, func(t *testing.T) {
-			d := newDomain(t)
+			d := someiptest.NewDomain(t)
 			s := newServer()
-			offer(t, d.start(t, 1), s)
-			c := client(t, d.start(t, 2))
+			offer(t, d.Start(1), s)
+			c := client(t, d.Start(2))
 			available(t, c, true)
 
 			r := call(t, c, echo, reliable, "hello")
@@ -48,9 +49,9 @@ func TestCall(t *testing.T) {
 func TestCallsInParallel(t *testing.T) {
 	for name, reliable := range transports {
 		t.Run(name, func(t *testing.T) {
-			d := newDomain(t)
-			offer(t, d.start(t, 1), newServer())
-			n := d.start(t, 2)
+			d := someiptest.NewDomain(t)
+			offer(t, d.Start(1), newServer())
+			n := d.Start(2)
 			var wg sync.WaitGroup
 			for i := range 4 {
 				c := client(t, n)
@@ -73,10 +74,10 @@ func TestCallsInParallel(t *testing.T) {
 func TestCallEndsWithItsContext(t *testing.T) {
 	for name, reliable := range transports {
 		t.Run(name, func(t *testing.T) {
-			d := newDomain(t)
+			d := someiptest.NewDomain(t)
 			s := newServer()
-			offer(t, d.start(t, 1), s)
-			n := d.start(t, 2, func(c *runtime.NetworkConfig) { c.CallTimeout = 20 * time.Millisecond })
+			offer(t, d.Start(1), s)
+			n := d.Start(2, func(c *runtime.NetworkConfig) { c.CallTimeout = 20 * time.Millisecond })
 			c := client(t, n)
 			available(t, c, true)
 
@@ -104,11 +105,11 @@ func TestCallEndsWithItsContext(t *testing.T) {
 }
 
 func TestSessionsInUseAreSkipped(t *testing.T) {
-	d := newDomain(t)
+	d := someiptest.NewDomain(t)
 	s := newServer()
 	s.held = make(chan *runtime.Request, 3)
-	offer(t, d.start(t, 1), s)
-	c := client(t, d.start(t, 2))
+	offer(t, d.Start(1), s)
+	c := client(t, d.Start(2))
 	available(t, c, true)
 
 	results := make(chan runtime.Response)
@@ -125,8 +126,8 @@ func TestSessionsInUseAreSkipped(t *testing.T) {
 }
 
 func TestServiceNotThere(t *testing.T) {
-	d := newDomain(t)
-	n := d.start(t, 2)
+	d := someiptest.NewDomain(t)
+	n := d.Start(2)
 	before := time.Now()
 	c := client(t, n)
 	_, err := c.Call(context.Background(), echo, false, nil)
@@ -138,7 +139,7 @@ func TestServiceNotThere(t *testing.T) {
 	require.ErrorAs(t, c.Send(context.Background(), tell, false, nil), &gone)
 
 	require.NoError(t, c.Close())
-	offer(t, d.start(t, 1), newServer())
+	offer(t, d.Start(1), newServer())
 	_, err = c.Call(context.Background(), echo, false, nil)
 	require.Error(t, err)
 }
@@ -146,11 +147,11 @@ func TestServiceNotThere(t *testing.T) {
 func TestStopOfferFailsOutstandingCalls(t *testing.T) {
 	for name, reliable := range transports {
 		t.Run(name, func(t *testing.T) {
-			d := newDomain(t)
+			d := someiptest.NewDomain(t)
 			s := newServer()
-			n := d.start(t, 1)
+			n := d.Start(1)
 			o := offer(t, n, s)
-			c := client(t, d.start(t, 2))
+			c := client(t, d.Start(2))
 			available(t, c, true)
 			errs := make(chan error, 1)
 			go func() {
@@ -176,13 +177,13 @@ func TestStopOfferFailsOutstandingCalls(t *testing.T) {
 }
 
 func TestTransportNotOffered(t *testing.T) {
-	d := newDomain(t)
-	n := d.start(t, 1)
+	d := someiptest.NewDomain(t)
+	n := d.Start(1)
 	cfg := service(newServer())
 	cfg.TCPPort, cfg.Events = 0, nil
 	_, err := n.Offer(cfg)
 	require.NoError(t, err)
-	c := client(t, d.start(t, 2))
+	c := client(t, d.Start(2))
 	available(t, c, true)
 	_, err = c.Call(context.Background(), echo, true, nil)
 	require.ErrorIs(t, err, runtime.ErrNoTransport)
@@ -190,11 +191,12 @@ func TestTransportNotOffered(t *testing.T) {
 
 // SES-7.
 func TestLostConnectionFailsItsCalls(t *testing.T) {
-	d := newDomain(t)
+	d := someiptest.NewDomain(t)
 	s := newServer()
-	stack, n := d.startStack(t, 1)
+	stack := d.StartStack(1)
+	n := stack.Network("lan")
 	offer(t, n, s)
-	c := client(t, d.start(t, 2))
+	c := client(t, d.Start(2))
 	available(t, c, true)
 	errs := make(chan error, 1)
 	go func() {
@@ -209,10 +211,10 @@ func TestLostConnectionFailsItsCalls(t *testing.T) {
 }
 
 func TestCase11PayloadLimit(t *testing.T) {
-	d := newDomain(t)
+	d := someiptest.NewDomain(t)
 	s := newServer()
-	o := offer(t, d.start(t, 1), s)
-	c := client(t, d.start(t, 2))
+	o := offer(t, d.Start(1), s)
+	c := client(t, d.Start(2))
 	available(t, c, true)
 	fits, over := strings.Repeat("x", 1400), strings.Repeat("x", 1401)
 	require.Len(t, call(t, c, echo, false, fits).Payload, 1400)
@@ -230,8 +232,8 @@ func TestCase11PayloadLimit(t *testing.T) {
 }
 
 func TestClientIDs(t *testing.T) {
-	d := newDomain(t)
-	n := d.start(t, 2, func(c *runtime.NetworkConfig) { c.ClientIDs = runtime.Range{First: 0x2001, Last: 0x2002} })
+	d := someiptest.NewDomain(t)
+	n := d.Start(2, func(c *runtime.NetworkConfig) { c.ClientIDs = runtime.Range{First: 0x2001, Last: 0x2002} })
 	a, b := client(t, n), client(t, n)
 	require.ElementsMatch(t, []uint16{0x2001, 0x2002}, []uint16{a.ID(), b.ID()})
 	_, err := n.Client(key)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"carisma.dev/gateway/someip/runtime"
+	"carisma.dev/gateway/someip/someiptest"
 )
 
 // note is a notification with its payload kept.
@@ -47,10 +48,10 @@ func (s *consumer) until(tb testing.TB, want runtime.SubscriptionState) runtime.
 }
 
 func TestEventsAndFields(t *testing.T) {
-	d := newDomain(t)
-	o := offer(t, d.start(t, 1), newServer())
+	d := someiptest.NewDomain(t)
+	o := offer(t, d.Start(1), newServer())
 	require.NoError(t, o.SetField(field, []byte("first")))
-	n := d.start(t, 2)
+	n := d.Start(2)
 	c := client(t, n)
 	s := subscribe(t, c, runtime.SubscribeConfig{Eventgroup: group})
 	s.until(t, runtime.SubscriptionActive)
@@ -73,14 +74,14 @@ func TestEventsAndFields(t *testing.T) {
 func TestInitialValueExactlyOnce(t *testing.T) {
 	for name, reliable := range transports {
 		t.Run(name, func(t *testing.T) {
-			d := newDomain(t)
-			o := offer(t, d.start(t, 1, shortLived), newServer())
+			d := someiptest.NewDomain(t)
+			o := offer(t, d.Start(1, someiptest.ShortLived), newServer())
 			id, eventgroup := uint16(field), uint16(group)
 			if reliable {
 				id, eventgroup = tcpField, tcpGroup
 			}
 			require.NoError(t, o.Notify(id, []byte("v")))
-			n := d.start(t, 2, shortLived)
+			n := d.Start(2, someiptest.ShortLived)
 			c := client(t, n)
 			s := subscribe(t, c, runtime.SubscribeConfig{Eventgroup: eventgroup, Reliable: reliable, Unreliable: !reliable})
 			require.Equal(t, note{id, "v", true}, receive(t, s.notes))
@@ -107,9 +108,9 @@ func TestInitialValueExactlyOnce(t *testing.T) {
 }
 
 func TestFieldWithoutValueSendsWhenItHasOne(t *testing.T) {
-	d := newDomain(t)
-	o := offer(t, d.start(t, 1), newServer())
-	s := subscribe(t, client(t, d.start(t, 2)), runtime.SubscribeConfig{Eventgroup: group, Events: []uint16{field}})
+	d := someiptest.NewDomain(t)
+	o := offer(t, d.Start(1), newServer())
+	s := subscribe(t, client(t, d.Start(2)), runtime.SubscribeConfig{Eventgroup: group, Events: []uint16{field}})
 	s.until(t, runtime.SubscriptionActive)
 	require.NoError(t, o.Notify(event, []byte("not wanted")))
 	require.NoError(t, o.Notify(field, []byte("v")))
@@ -117,17 +118,17 @@ func TestFieldWithoutValueSendsWhenItHasOne(t *testing.T) {
 }
 
 func TestUnknownEventgroupIsRefused(t *testing.T) {
-	d := newDomain(t)
-	offer(t, d.start(t, 1), newServer())
-	s := subscribe(t, client(t, d.start(t, 2)), runtime.SubscribeConfig{Eventgroup: 0x9999})
+	d := someiptest.NewDomain(t)
+	offer(t, d.Start(1), newServer())
+	s := subscribe(t, client(t, d.Start(2)), runtime.SubscribeConfig{Eventgroup: 0x9999})
 	st := s.until(t, runtime.SubscriptionRefused)
 	require.Equal(t, runtime.ReasonRefused, st.Reason)
 }
 
 func TestSubscriptionEndsWithItsContext(t *testing.T) {
-	d := newDomain(t)
-	o := offer(t, d.start(t, 1), newServer())
-	c := client(t, d.start(t, 2))
+	d := someiptest.NewDomain(t)
+	o := offer(t, d.Start(1), newServer())
+	c := client(t, d.Start(2))
 	ctx, cancel := context.WithCancel(context.Background())
 	_, err := c.Subscribe(ctx, runtime.SubscribeConfig{Eventgroup: group})
 	require.NoError(t, err)
@@ -140,11 +141,11 @@ func TestSubscriptionEndsWithItsContext(t *testing.T) {
 
 // Many subscribers get every event, once and in order.
 func TestFanOut(t *testing.T) {
-	d := newDomain(t)
-	o := offer(t, d.start(t, 1), newServer())
+	d := someiptest.NewDomain(t)
+	o := offer(t, d.Start(1), newServer())
 	var all []*consumer
 	for host := range byte(4) {
-		all = append(all, subscribe(t, client(t, d.start(t, 10+host)), runtime.SubscribeConfig{Eventgroup: group, Events: []uint16{event}}))
+		all = append(all, subscribe(t, client(t, d.Start(10+host)), runtime.SubscribeConfig{Eventgroup: group, Events: []uint16{event}}))
 	}
 	eventually(t, func() bool { return o.Subscribers(event) == len(all) }, "all subscribed")
 	for i := range 100 {
@@ -159,9 +160,9 @@ func TestFanOut(t *testing.T) {
 
 // Callbacks may call back into the package.
 func TestCallbacksMayCallBack(t *testing.T) {
-	d := newDomain(t)
-	offer(t, d.start(t, 1), newServer())
-	n := d.start(t, 2)
+	d := someiptest.NewDomain(t)
+	offer(t, d.Start(1), newServer())
+	n := d.Start(2)
 	got := make(chan string, 1)
 	err := n.Observe(t.Context(), runtime.Filter{Service: 0xFFFF, Instance: 0xFFFF, Major: 0xFF}, func(a runtime.Availability) {
 		if !a.Up {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"carisma.dev/gateway/someip/runtime"
+	"carisma.dev/gateway/someip/someiptest"
 )
 
 var everything = runtime.Filter{Service: 0xFFFF, Instance: 0xFFFF, Major: 0xFF}
@@ -20,8 +21,8 @@ func observe(t *testing.T, n *runtime.Network, f runtime.Filter) <-chan runtime.
 }
 
 func TestObserve(t *testing.T) {
-	d := newDomain(t)
-	one, two := d.start(t, 1), d.start(t, 2)
+	d := someiptest.NewDomain(t)
+	one, two := d.Start(1), d.Start(2)
 	own := observe(t, one, everything)
 	all := observe(t, two, everything)
 	other := observe(t, two, runtime.Filter{Service: 0x4711, Instance: 0xFFFF, Major: 0xFF})
@@ -31,7 +32,7 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, key, a.Key)
 	require.EqualValues(t, 7, a.Minor)
 	require.Equal(t, o.Endpoints(), a.Endpoints)
-	require.Equal(t, d.addr(1), a.Endpoints.UDP.Addr())
+	require.Equal(t, d.Addr(1), a.Endpoints.UDP.Addr())
 
 	late := observe(t, two, runtime.Filter{Service: key.Service, Instance: 0xFFFF, Major: 0xFF})
 	require.Equal(t, a, receive(t, late), "who comes later hears it at once")
@@ -52,17 +53,18 @@ func TestObserve(t *testing.T) {
 func TestKillAndRestart(t *testing.T) {
 	for name, reliable := range transports {
 		t.Run(name, func(t *testing.T) {
-			d := newDomain(t)
+			d := someiptest.NewDomain(t)
 			eventgroup, id := uint16(group), uint16(field)
 			if reliable {
 				eventgroup, id = tcpGroup, tcpField
 			}
 			h := newServer()
-			stack, n := d.startStack(t, 1, shortLived)
+			stack := d.StartStack(1, someiptest.ShortLived)
+			n := stack.Network("lan")
 			o := offer(t, n, h)
 			require.NoError(t, o.Notify(id, []byte("before")))
 
-			c := client(t, d.start(t, 2, shortLived))
+			c := client(t, d.Start(2, someiptest.ShortLived))
 			s := subscribe(t, c, runtime.SubscribeConfig{Eventgroup: eventgroup, Reliable: reliable, Unreliable: !reliable})
 			require.Equal(t, note{id, "before", true}, receive(t, s.notes))
 			s.until(t, runtime.SubscriptionActive)
@@ -81,7 +83,7 @@ func TestKillAndRestart(t *testing.T) {
 			st := s.until(t, runtime.SubscriptionWaiting)
 			require.NotEmpty(t, st.Reason)
 
-			o = offer(t, d.start(t, 1), newServer())
+			o = offer(t, d.Start(1), newServer())
 			require.NoError(t, o.Notify(id, []byte("after")))
 			s.until(t, runtime.SubscriptionActive)
 			require.Equal(t, note{id, "after", true}, receive(t, s.notes))
@@ -92,11 +94,12 @@ func TestKillAndRestart(t *testing.T) {
 
 // A restart quicker than the time to live shows by the reboot flag (RB-6).
 func TestQuickRestart(t *testing.T) {
-	d := newDomain(t)
+	d := someiptest.NewDomain(t)
 	h := newServer()
-	stack, n := d.startStack(t, 1)
+	stack := d.StartStack(1)
+	n := stack.Network("lan")
 	offer(t, n, h)
-	two := d.start(t, 2)
+	two := d.Start(2)
 	c := client(t, two)
 	s := subscribe(t, c, runtime.SubscribeConfig{Eventgroup: tcpGroup, Reliable: true})
 	s.until(t, runtime.SubscriptionActive)
@@ -113,7 +116,7 @@ func TestQuickRestart(t *testing.T) {
 	// its last one (RB-7).
 	eventually(t, func() bool { return two.DiscoveryStats().Received > 10 }, "some offers")
 	runtime.Kill(stack)
-	o := offer(t, d.start(t, 1), newServer())
+	o := offer(t, d.Start(1), newServer())
 	require.NoError(t, o.Notify(tcpField, []byte("new")))
 	down := receive(t, changes)
 	require.False(t, down.Up)
@@ -127,9 +130,10 @@ func TestQuickRestart(t *testing.T) {
 
 // The server loses its subscribers when a client vanishes.
 func TestClientVanishes(t *testing.T) {
-	d := newDomain(t)
-	o := offer(t, d.start(t, 1), newServer())
-	stack, n := d.startStack(t, 2, shortLived)
+	d := someiptest.NewDomain(t)
+	o := offer(t, d.Start(1), newServer())
+	stack := d.StartStack(2, someiptest.ShortLived)
+	n := stack.Network("lan")
 	cl, err := n.Client(key)
 	require.NoError(t, err)
 	subscribe(t, cl, runtime.SubscribeConfig{Eventgroup: group})
@@ -140,10 +144,11 @@ func TestClientVanishes(t *testing.T) {
 
 // The StopOffer leaves before the sockets close.
 func TestCloseIsGraceful(t *testing.T) {
-	d := newDomain(t)
-	stack, n := d.startStack(t, 1)
+	d := someiptest.NewDomain(t)
+	stack := d.StartStack(1)
+	n := stack.Network("lan")
 	o := offer(t, n, newServer())
-	two := d.start(t, 2)
+	two := d.Start(2)
 	changes := observe(t, two, everything)
 	require.True(t, receive(t, changes).Up)
 	require.NoError(t, stack.Close())
@@ -159,15 +164,15 @@ func TestCloseIsGraceful(t *testing.T) {
 }
 
 func TestOfferRefuses(t *testing.T) {
-	d := newDomain(t)
-	n := d.start(t, 1)
+	d := someiptest.NewDomain(t)
+	n := d.Start(1)
 	first := offer(t, n, newServer())
 	_, err := n.Offer(service(nil))
 	require.ErrorIs(t, err, runtime.ErrInUse)
 	for name, alter := range map[string]func(*runtime.ServiceConfig){
 		"no port":            func(c *runtime.ServiceConfig) { c.UDPPort, c.TCPPort, c.Events = 0, 0, nil },
 		"event without port": func(c *runtime.ServiceConfig) { c.TCPPort = 0 },
-		"SD port (case 74)":  func(c *runtime.ServiceConfig) { c.UDPPort = d.port },
+		"SD port (case 74)":  func(c *runtime.ServiceConfig) { c.UDPPort = d.Port },
 		"method id":          func(c *runtime.ServiceConfig) { c.Methods = []runtime.MethodConfig{{ID: 0x8001}} },
 		"event id":           func(c *runtime.ServiceConfig) { c.Events = []runtime.EventConfig{{ID: 1}} },
 		"wildcard":           func(c *runtime.ServiceConfig) { c.Instance = 0xFFFF },
@@ -190,7 +195,7 @@ func TestOfferRefuses(t *testing.T) {
 	cfg.UDPPort, cfg.TCPPort = first.Endpoints().UDP.Port(), first.Endpoints().TCP.Port()
 	shared, err := n.Offer(cfg)
 	require.NoError(t, err)
-	c := client(t, d.start(t, 2))
+	c := client(t, d.Start(2))
 	available(t, c, true)
 	require.Equal(t, "a", string(call(t, c, echo, true, "a").Payload))
 	shared.Stop()
@@ -199,27 +204,27 @@ func TestOfferRefuses(t *testing.T) {
 }
 
 func TestConfigRefuses(t *testing.T) {
-	d := newDomain(t)
+	d := someiptest.NewDomain(t)
 	for name, alter := range map[string]func(*runtime.NetworkConfig){
 		"no name":      func(c *runtime.NetworkConfig) { c.Name = "" },
 		"no address":   func(c *runtime.NetworkConfig) { c.Address = netip.Prefix{} },
 		"no client id": func(c *runtime.NetworkConfig) { c.ClientIDs = runtime.Range{} },
-		"group":        func(c *runtime.NetworkConfig) { c.SD.Group = d.addr(9) },
+		"group":        func(c *runtime.NetworkConfig) { c.SD.Group = d.Addr(9) },
 		"TTL":          func(c *runtime.NetworkConfig) { c.SD.TTL = 1500_000_000 },
-		"ports":        func(c *runtime.NetworkConfig) { c.Ports = runtime.Range{First: d.port, Last: d.port} },
+		"ports":        func(c *runtime.NetworkConfig) { c.Ports = runtime.Range{First: d.Port, Last: d.Port} },
 		"interface":    func(c *runtime.NetworkConfig) { c.Interface = "none-such" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := d.config(1)
+			cfg := d.Config(1)
 			alter(&cfg)
 			_, err := runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{cfg}})
 			require.Error(t, err)
 			t.Log(err)
 		})
 	}
-	_, err := runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{d.config(1), d.config(1)}})
+	_, err := runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{d.Config(1), d.Config(1)}})
 	require.ErrorContains(t, err, "two networks")
-	d.start(t, 1)
-	_, err = runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{d.config(1)}})
+	d.Start(1)
+	_, err = runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{d.Config(1)}})
 	require.ErrorContains(t, err, "in use", "two stacks on one address (RB-9)")
 }

@@ -3,8 +3,6 @@ package runtime_test
 import (
 	"context"
 	"fmt"
-	"net"
-	"net/netip"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,74 +17,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what must happen.
 const patience = 20 * time.Second
-
-var lastDomain atomic.Uint32
-
-// domain is the SD domain of one test: a multicast group and SD port of its own,
-// and loopback addresses for its hosts.
-type domain struct {
-	net   byte
-	group netip.Addr
-	port  uint16
-}
-
-func newDomain(tb testing.TB) domain {
-	tb.Helper()
-	i := byte(lastDomain.Add(1))
-	return domain{net: i, group: netip.AddrFrom4([4]byte{239, 192, 30, i}), port: freePort(tb)}
-}
-
-// freePort finds a port that is free on all loopback addresses.
-func freePort(tb testing.TB) uint16 {
-	tb.Helper()
-	c, err := net.ListenPacket("udp4", ":0")
-	require.NoError(tb, err)
-	defer c.Close()
-	return c.LocalAddr().(*net.UDPAddr).AddrPort().Port()
-}
-
-func (d domain) addr(host byte) netip.Addr { return netip.AddrFrom4([4]byte{127, 30, d.net, host}) }
-
-// config is that of a host with fast service discovery.
-func (d domain) config(host byte) runtime.NetworkConfig {
-	return runtime.NetworkConfig{
-		Name:    "lan",
-		Address: netip.PrefixFrom(d.addr(host), 24),
-		SD: runtime.SDConfig{
-			Group: d.group, Port: d.port,
-			InitialDelayMax: -1, RequestResponseMax: -1,
-			// An offer that overtakes an Ack has the client subscribe anew (SUB-6), so
-			// they must not come too fast for a loaded machine.
-			RepetitionsMax: -1, CyclicOfferDelay: 150 * time.Millisecond,
-			TTL: 5 * time.Second, SubscribeTTL: 5 * time.Second,
-		},
-		ClientIDs: runtime.Range{First: 0x1100 + uint16(host)*16, Last: 0x110F + uint16(host)*16},
-		Ports:     runtime.Range{First: 31000, Last: 31063},
-	}
-}
-
-// start starts a host, with its configuration changed by alter.
-func (d domain) start(tb testing.TB, number byte, alter ...func(*runtime.NetworkConfig)) *runtime.Network {
-	tb.Helper()
-	_, n := d.startStack(tb, number, alter...)
-	return n
-}
-
-// startStack is start for tests that end the stack themselves.
-func (d domain) startStack(tb testing.TB, number byte, alter ...func(*runtime.NetworkConfig)) (*runtime.Stack, *runtime.Network) {
-	tb.Helper()
-	cfg := d.config(number)
-	for _, f := range alter {
-		f(&cfg)
-	}
-	s, err := runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{cfg}})
-	require.NoError(tb, err)
-	tb.Cleanup(func() { require.NoError(tb, s.Close()) })
-	return s, s.Network("lan")
-}
-
-// shortLived makes a host notice soon that another vanished.
-func shortLived(c *runtime.NetworkConfig) { c.SD.TTL, c.SD.SubscribeTTL = time.Second, time.Second }
 
 func client(tb testing.TB, n *runtime.Network) *runtime.Client {
 	tb.Helper()

@@ -13,28 +13,29 @@ import (
 	"carisma.dev/gateway/someip/endpoint"
 	"carisma.dev/gateway/someip/runtime"
 	"carisma.dev/gateway/someip/sd"
+	"carisma.dev/gateway/someip/someiptest"
 )
 
 // The server may send the events of a group by multicast once it said so in the
 // Ack (SUB-14), also from another port than the offered one.
 func TestMulticastEvents(t *testing.T) {
-	d := newDomain(t)
-	n := d.start(t, 2)
-	s := newPeer(t, netip.AddrPortFrom(d.addr(1), d.port))
-	server, err := endpoint.ListenUDP(endpoint.UDPConfig{Local: netip.AddrPortFrom(d.addr(1), 0)})
+	d := someiptest.NewDomain(t)
+	n := d.Start(2)
+	s := newPeer(t, d.SD(1))
+	server, err := endpoint.ListenUDP(endpoint.UDPConfig{Local: d.AddrPort(1, 0)})
 	require.NoError(t, err)
 	defer server.Close()
 	s.offer(d, server.LocalAddr(), 1)
 	sub := subscribe(t, client(t, n), runtime.SubscribeConfig{Eventgroup: group})
-	entry, _ := s.receiveSD(sd.Subscribe)
-	events := netip.AddrPortFrom(netip.AddrFrom4([4]byte{239, 192, 31, d.net}), freePort(t))
+	entry, _ := s.ReceiveSD(sd.Subscribe)
+	events := netip.AddrPortFrom(d.Group, someiptest.FreePort(t))
 	s.ack(d, entry, 2, sd.MulticastOption(events))
 	sub.until(t, runtime.SubscriptionActive)
 
 	m := someip.NewNotification(key.Service, event, key.Major, 1, []byte("to all"))
 	require.NoError(t, server.Send(events, m.Append(nil)))
 	require.Equal(t, note{event, "to all", true}, receive(t, sub.notes))
-	other, err := endpoint.ListenUDP(endpoint.UDPConfig{Local: netip.AddrPortFrom(d.addr(1), 0)})
+	other, err := endpoint.ListenUDP(endpoint.UDPConfig{Local: d.AddrPort(1, 0)})
 	require.NoError(t, err)
 	defer other.Close()
 	require.NoError(t, other.Send(events, m.Append(nil)))
@@ -45,21 +46,21 @@ func TestMulticastEvents(t *testing.T) {
 	require.NoError(t, server.Send(events, request.Append(nil)))
 	eventually(t, func() bool { return n.Stats().WrongType == 1 }, "counted")
 	sub.Close()
-	stop, _ := s.receiveSD(sd.Subscribe)
+	stop, _ := s.ReceiveSD(sd.Subscribe)
 	require.Zero(t, stop.TTL)
 }
 
 // What is offered over TCP but does not take connections is unavailable to calls,
 // and tried again for subscriptions with each offer.
 func TestTCPServerThatRefuses(t *testing.T) {
-	d := newDomain(t)
-	n := d.start(t, 2)
-	ln, err := net.Listen("tcp", netip.AddrPortFrom(d.addr(1), 0).String())
+	d := someiptest.NewDomain(t)
+	n := d.Start(2)
+	ln, err := net.Listen("tcp", d.AddrPort(1, 0).String())
 	require.NoError(t, err)
 	at := ln.Addr().(*net.TCPAddr).AddrPort()
 	require.NoError(t, ln.Close())
 
-	s := newPeer(t, netip.AddrPortFrom(d.addr(1), d.port))
+	s := newPeer(t, d.SD(1))
 	s.offerAt(d, 1, sd.EndpointOption(at, sd.TCP))
 	c := client(t, n)
 	available(t, c, true)
@@ -84,7 +85,7 @@ func TestTCPServerThatRefuses(t *testing.T) {
 	conn, err := ln.Accept()
 	require.NoError(t, err)
 	defer conn.Close()
-	entry, opts := s.receiveSD(sd.Subscribe)
+	entry, opts := s.ReceiveSD(sd.Subscribe)
 	require.Equal(t, conn.RemoteAddr().(*net.TCPAddr).AddrPort(), opts[0].Endpoint, "of exactly that connection (SUB-3)")
 	s.ack(d, entry, 3)
 	sub.until(t, runtime.SubscriptionActive)

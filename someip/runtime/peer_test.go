@@ -2,10 +2,8 @@ package runtime_test
 
 import (
 	"bytes"
-	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"testing"
 	"time"
 
@@ -14,62 +12,8 @@ import (
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/runtime"
 	"carisma.dev/gateway/someip/sd"
+	"carisma.dev/gateway/someip/someiptest"
 )
-
-// peer is a scripted peer: a plain socket of another host.
-type peer struct {
-	*net.UDPConn
-	tb testing.TB
-}
-
-func newPeer(tb testing.TB, local netip.AddrPort) peer {
-	tb.Helper()
-	c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(local))
-	require.NoError(tb, err)
-	tb.Cleanup(func() { c.Close() })
-	return peer{c, tb}
-}
-
-func (p peer) addr() netip.AddrPort { return p.LocalAddr().(*net.UDPAddr).AddrPort() }
-
-func (p peer) send(to netip.AddrPort, b []byte) {
-	p.tb.Helper()
-	_, err := p.WriteToUDPAddrPort(b, to)
-	require.NoError(p.tb, err)
-}
-
-// receive returns the messages of the next datagram, and where it came from.
-func (p peer) receive() ([]someip.Message, netip.AddrPort) {
-	p.tb.Helper()
-	require.NoError(p.tb, p.SetReadDeadline(time.Now().Add(patience)))
-	b := make([]byte, 65536)
-	n, from, err := p.ReadFromUDPAddrPort(b)
-	require.NoError(p.tb, err)
-	var msgs []someip.Message
-	for b = b[:n]; len(b) > 0; {
-		var m someip.Message
-		m, b, err = someip.ParseMessage(b)
-		require.NoError(p.tb, err)
-		msgs = append(msgs, m)
-	}
-	return msgs, from
-}
-
-func (p peer) receiveOne() someip.Message {
-	p.tb.Helper()
-	msgs, _ := p.receive()
-	require.Len(p.tb, msgs, 1)
-	return msgs[0]
-}
-
-// nothing shows that nothing has come: what the socket holds now is all there is,
-// because a later message of the other side was already seen.
-func (p peer) nothing() {
-	p.tb.Helper()
-	require.NoError(p.tb, p.SetReadDeadline(time.Now().Add(time.Millisecond)))
-	_, _, err := p.ReadFromUDPAddrPort(make([]byte, 65536))
-	require.True(p.tb, errors.Is(err, os.ErrDeadlineExceeded), "%v", err)
-}
 
 func request(method uint16, session uint16, payload string) someip.Message {
 	return someip.NewRequest(key.Service, method, key.Major, 0x1343, session, []byte(payload))
@@ -78,25 +22,25 @@ func request(method uint16, session uint16, payload string) someip.Message {
 // served starts a host with the service, and a scripted client.
 func served(t *testing.T, alter ...func(*runtime.NetworkConfig)) (n *runtime.Network, to netip.AddrPort, p peer, h *server) {
 	t.Helper()
-	d := newDomain(t)
-	n = d.start(t, 1, alter...)
+	d := someiptest.NewDomain(t)
+	n = d.Start(1, alter...)
 	h = newServer()
 	o := offer(t, n, h)
-	return n, o.Endpoints().UDP, newPeer(t, netip.AddrPortFrom(d.addr(2), 0)), h
+	return n, o.Endpoints().UDP, newPeer(t, d.AddrPort(2, 0)), h
 }
 
 func TestCase1JunkBehindAMessage(t *testing.T) {
 	n, to, p, _ := served(t)
 	junk := bytes.Repeat([]byte{0xA5}, 32)
-	p.send(to, append(request(echo, 1, "12345678").Append(nil), junk...))
-	m := p.receiveOne()
+	p.Send(to, append(request(echo, 1, "12345678").Append(nil), junk...))
+	m := p.next()
 	require.Equal(t, "12345678", string(m.Payload))
 	require.Equal(t, someip.Response, m.Type)
 	// The large datagram is taken too; its tail looks like nothing.
-	p.send(to, append(request(echo, 2, "12345678").Append(nil), bytes.Repeat(junk, 144)...))
-	require.EqualValues(t, 2, p.receiveOne().Session)
+	p.Send(to, append(request(echo, 2, "12345678").Append(nil), bytes.Repeat(junk, 144)...))
+	require.EqualValues(t, 2, p.next().Session)
 	require.EqualValues(t, 2, n.Stats().Malformed)
-	p.nothing()
+	p.Nothing()
 }
 
 func TestCase2LengthBelowEight(t *testing.T) {
@@ -104,16 +48,16 @@ func TestCase2LengthBelowEight(t *testing.T) {
 	for length := range byte(8) {
 		b := request(echo, 1, "abc").Append(nil)
 		b[7] = length
-		p.send(to, b)
+		p.Send(to, b)
 	}
 	b := request(echo, 1, "abc").Append(nil)
 	copy(b[4:], "\xff\xff\xff\xfa") // would wrap
-	p.send(to, b)
-	p.send(to, b[:9])
-	p.send(to, request(echo, 2, "good").Append(nil))
-	require.EqualValues(t, 2, p.receiveOne().Session)
+	p.Send(to, b)
+	p.Send(to, b[:9])
+	p.Send(to, request(echo, 2, "good").Append(nil))
+	require.EqualValues(t, 2, p.next().Session)
 	require.EqualValues(t, 10, n.Stats().Malformed)
-	p.nothing()
+	p.Nothing()
 }
 
 func TestCase5RequestWithReturnCode(t *testing.T) {
@@ -124,21 +68,21 @@ func TestCase5RequestWithReturnCode(t *testing.T) {
 	}
 	t.Run("served", func(t *testing.T) {
 		n, to, p, _ := served(t)
-		p.send(to, faulty(0x01, echo))
-		require.Equal(t, someip.OK, p.receiveOne().Code)
-		p.send(to, faulty(0x01, fail)) // never an error back (RC-1)
-		p.send(to, faulty(0x01, 0x0777))
-		p.send(to, faulty(0xC0, echo))
-		p.send(to, request(echo, 2, "").Append(nil))
-		require.EqualValues(t, 2, p.receiveOne().Session)
+		p.Send(to, faulty(0x01, echo))
+		require.Equal(t, someip.OK, p.next().Code)
+		p.Send(to, faulty(0x01, fail)) // never an error back (RC-1)
+		p.Send(to, faulty(0x01, 0x0777))
+		p.Send(to, faulty(0xC0, echo))
+		p.Send(to, request(echo, 2, "").Append(nil))
+		require.EqualValues(t, 2, p.next().Session)
 		require.EqualValues(t, 1, n.Stats().WrongReturnCode)
-		p.nothing()
+		p.Nothing()
 	})
 	t.Run("strict", func(t *testing.T) {
 		n, to, p, _ := served(t, func(c *runtime.NetworkConfig) { c.Strict = true })
-		p.send(to, faulty(0x01, echo))
-		p.send(to, request(echo, 2, "").Append(nil))
-		require.EqualValues(t, 2, p.receiveOne().Session)
+		p.Send(to, faulty(0x01, echo))
+		p.Send(to, request(echo, 2, "").Append(nil))
+		require.EqualValues(t, 2, p.next().Session)
 		require.EqualValues(t, 1, n.Stats().WrongReturnCode)
 	})
 }
@@ -179,8 +123,8 @@ func TestCase7OrderOfChecks(t *testing.T) {
 			n, to, p, _ := served(t)
 			m := request(echo, 7, "abc")
 			c.alter(&m)
-			p.send(to, m.Append(nil))
-			got, from := p.receive()
+			p.Send(to, m.Append(nil))
+			got, from := p.Receive()
 			require.Equal(t, to, from, "from the offered port (UDP-4)")
 			want := m.Header
 			want.ProtocolVersion, want.Type, want.Code, want.Length = 1, someip.Error, c.code, 8 // RC-4
@@ -193,11 +137,11 @@ func TestCase7OrderOfChecks(t *testing.T) {
 				0x40, 0x41, 0xC0, 0x20, 0x21, 0xA0, // case 10, TP-10
 			} {
 				m.Type = typ
-				p.send(to, m.Append(nil))
+				p.Send(to, m.Append(nil))
 			}
-			p.send(to, request(echo, 8, "").Append(nil))
-			require.EqualValues(t, 8, p.receiveOne().Session)
-			p.nothing()
+			p.Send(to, request(echo, 8, "").Append(nil))
+			require.EqualValues(t, 8, p.next().Session)
+			p.Nothing()
 		})
 	}
 }
@@ -206,9 +150,9 @@ func TestWrongProtocolVersionCanBeSilent(t *testing.T) {
 	n, to, p, _ := served(t, func(c *runtime.NetworkConfig) { c.SilentOnWrongProtocol = true })
 	m := request(echo, 1, "")
 	m.ProtocolVersion = 0
-	p.send(to, m.Append(nil))
-	p.send(to, request(echo, 2, "").Append(nil))
-	require.EqualValues(t, 2, p.receiveOne().Session)
+	p.Send(to, m.Append(nil))
+	p.Send(to, request(echo, 2, "").Append(nil))
+	require.EqualValues(t, 2, p.next().Session)
 	require.EqualValues(t, 1, n.Stats().WrongProtocol)
 }
 
@@ -217,28 +161,28 @@ func TestFireAndForgetToAMethod(t *testing.T) {
 	n, to, p, h := served(t)
 	m := request(silent, 1, "")
 	m.Type = someip.RequestNoReturn
-	p.send(to, m.Append(nil))
-	p.send(to, request(echo, 2, "").Append(nil))
-	p.receiveOne()
+	p.Send(to, m.Append(nil))
+	p.Send(to, request(echo, 2, "").Append(nil))
+	p.next()
 	require.Empty(t, h.held)
 	require.EqualValues(t, 1, n.Stats().WrongType)
 }
 
 func TestCase8InterfaceVersionIsTheMajor(t *testing.T) {
-	d := newDomain(t)
-	o := offer(t, d.start(t, 1), newServer())
-	p := newPeer(t, netip.AddrPortFrom(d.addr(2), 0))
+	d := someiptest.NewDomain(t)
+	o := offer(t, d.Start(1), newServer())
+	p := newPeer(t, d.AddrPort(2, 0))
 	for i, method := range []uint16{echo, fail, failSoft} {
-		p.send(o.Endpoints().UDP, request(method, uint16(i), "").Append(nil))
-		require.Equal(t, key.Major, p.receiveOne().InterfaceVersion)
+		p.Send(o.Endpoints().UDP, request(method, uint16(i), "").Append(nil))
+		require.Equal(t, key.Major, p.next().InterfaceVersion)
 	}
-	discovery := newPeer(t, netip.AddrPortFrom(d.addr(2), d.port))
-	discovery.subscribe(d, o, p.addr())
-	ack, _ := discovery.receiveSD(sd.SubscribeAck)
+	discovery := newPeer(t, d.SD(2))
+	discovery.subscribe(d, o, p.Addr())
+	ack, _ := discovery.ReceiveSD(sd.SubscribeAck)
 	require.NotZero(t, ack.TTL)
 	eventually(t, func() bool { return o.Subscribers(event) == 1 }, "subscribed")
 	require.NoError(t, o.Notify(event, nil))
-	m := p.receiveOne()
+	m := p.next()
 	require.Equal(t, someip.Notification, m.Type)
 	require.Equal(t, key.Major, m.InterfaceVersion)
 	require.Zero(t, m.Client, "HDR-5")
@@ -255,15 +199,15 @@ func TestCase13SeveralMessagesInADatagram(t *testing.T) {
 			b = m.Append(b)
 		}
 	}
-	p.send(to, b)
+	p.Send(to, b)
 	for _, want := range []string{"abc", "", "d", "efghi"} {
-		require.Equal(t, want, string(p.receiveOne().Payload))
+		require.Equal(t, want, string(p.next().Payload))
 	}
 }
 
 func TestCase17StopOfferKeepsTheConnection(t *testing.T) {
-	d := newDomain(t)
-	n := d.start(t, 1)
+	d := someiptest.NewDomain(t)
+	n := d.Start(1)
 	o := offer(t, n, newServer())
 	cfg := service(newServer())
 	cfg.Service++
@@ -295,63 +239,63 @@ func TestCase17StopOfferKeepsTheConnection(t *testing.T) {
 }
 
 func TestCase23SameClientIDTwice(t *testing.T) {
-	d := newDomain(t)
+	d := someiptest.NewDomain(t)
 	h := newServer()
-	o := offer(t, d.start(t, 1), h)
-	a, b := newPeer(t, netip.AddrPortFrom(d.addr(2), 0)), newPeer(t, netip.AddrPortFrom(d.addr(3), 0))
+	o := offer(t, d.Start(1), h)
+	a, b := newPeer(t, d.AddrPort(2, 0)), newPeer(t, d.AddrPort(3, 0))
 	for _, p := range []peer{a, b} {
-		p.send(o.Endpoints().UDP, request(silent, 5, "").Append(nil))
+		p.Send(o.Endpoints().UDP, request(silent, 5, "").Append(nil))
 	}
 	first, second := receive(t, h.held), receive(t, h.held)
 	require.NoError(t, second.Respond([]byte(second.Peer.String())))
 	require.NoError(t, first.Respond([]byte(first.Peer.String())))
 	for _, p := range []peer{a, b} {
-		require.Equal(t, p.addr().String(), string(p.receiveOne().Payload))
-		p.nothing()
+		require.Equal(t, p.Addr().String(), string(p.next().Payload))
+		p.Nothing()
 	}
 }
 
 // A server that is ours answers once; one that answers twice is counted.
 func TestCase25SecondAnswer(t *testing.T) {
 	_, to, p, _ := served(t)
-	p.send(to, request(twice, 1, "").Append(nil))
-	p.send(to, request(echo, 2, "").Append(nil))
-	require.EqualValues(t, 1, p.receiveOne().Session)
-	require.EqualValues(t, 2, p.receiveOne().Session)
+	p.Send(to, request(twice, 1, "").Append(nil))
+	p.Send(to, request(echo, 2, "").Append(nil))
+	require.EqualValues(t, 1, p.next().Session)
+	require.EqualValues(t, 2, p.next().Session)
 
-	d := newDomain(t)
-	two := d.start(t, 2)
+	d := someiptest.NewDomain(t)
+	two := d.Start(2)
 	c := client(t, two)
-	s := newPeer(t, netip.AddrPortFrom(d.addr(1), 0))
-	newPeer(t, netip.AddrPortFrom(d.addr(1), d.port)).offer(d, s.addr(), 1)
+	s := newPeer(t, d.AddrPort(1, 0))
+	newPeer(t, d.SD(1)).offer(d, s.Addr(), 1)
 	available(t, c, true)
 	results := make(chan runtime.Response)
 	go func() { results <- call(t, c, echo, false, "") }()
-	req, from := s.receiveRequest()
+	req, from := s.ReceiveOne()
 	for range 2 {
-		s.send(from, req.Response([]byte("one")).Append(nil))
+		s.Send(from, req.Response([]byte("one")).Append(nil))
 	}
 	require.Equal(t, "one", string(receive(t, results).Payload))
 	eventually(t, func() bool { return two.Stats().UnmatchedReplies == 1 }, "second answer counted")
 
 	// Answers to nothing, from elsewhere or with another method are no answers (SES-3).
-	other := newPeer(t, netip.AddrPortFrom(d.addr(3), 0))
+	other := newPeer(t, d.AddrPort(3, 0))
 	go func() { results <- call(t, c, echo, false, "") }()
-	req, from = s.receiveRequest()
-	other.send(from, req.Response([]byte("foreign")).Append(nil))
+	req, from = s.ReceiveOne()
+	other.Send(from, req.Response([]byte("foreign")).Append(nil))
 	wrong := req.Response(nil)
 	wrong.Method++
-	s.send(from, wrong.Append(nil))
+	s.Send(from, wrong.Append(nil))
 	wrong = req.Response(nil)
 	wrong.Session++
-	s.send(from, wrong.Append(nil))
+	s.Send(from, wrong.Append(nil))
 	wrong = req.Response(nil)
 	wrong.Client++
-	s.send(from, wrong.Append(nil))
+	s.Send(from, wrong.Append(nil))
 	eventually(t, func() bool { return two.Stats().UnmatchedReplies == 5 }, "others counted")
 	bad := req.Response([]byte("E_OK in an ERROR"))
 	bad.Type = someip.Error
-	s.send(from, bad.Append(nil))
+	s.Send(from, bad.Append(nil))
 	r := receive(t, results)
 	require.Equal(t, someip.NotOK, r.Code, "RC-2")
 	require.True(t, r.Exception)
@@ -359,13 +303,13 @@ func TestCase25SecondAnswer(t *testing.T) {
 
 // Events are taken from the offered endpoint with the right major only (10.3).
 func TestEventsFromElsewhere(t *testing.T) {
-	d := newDomain(t)
-	n := d.start(t, 2)
-	s := newPeer(t, netip.AddrPortFrom(d.addr(1), d.port))
-	server := newPeer(t, netip.AddrPortFrom(d.addr(1), 0))
-	s.offer(d, server.addr(), 1)
+	d := someiptest.NewDomain(t)
+	n := d.Start(2)
+	s := newPeer(t, d.SD(1))
+	server := newPeer(t, d.AddrPort(1, 0))
+	s.offer(d, server.Addr(), 1)
 	sub := subscribe(t, client(t, n), runtime.SubscribeConfig{Eventgroup: group, Events: []uint16{event}})
-	entry, opts := s.receiveSD(sd.Subscribe)
+	entry, opts := s.ReceiveSD(sd.Subscribe)
 	to := opts[0].Endpoint
 	s.ack(d, entry, 2)
 	sub.until(t, runtime.SubscriptionActive)
@@ -375,13 +319,13 @@ func TestEventsFromElsewhere(t *testing.T) {
 		alter(&m)
 		return m.Append(nil)
 	}
-	newPeer(t, netip.AddrPortFrom(d.addr(1), 0)).send(to, notification(func(*someip.Message) {}))
-	server.send(to, notification(func(m *someip.Message) { m.InterfaceVersion++ }))
-	server.send(to, notification(func(m *someip.Message) { m.Service++ }))
-	server.send(to, notification(func(m *someip.Message) { m.Method++ }))
-	server.send(to, notification(func(m *someip.Message) { m.Code = 0x7F }))
-	server.send(to, notification(func(m *someip.Message) { m.Type = someip.Request }))
-	server.send(to, notification(func(m *someip.Message) { m.Client, m.Payload = 0x0101, []byte("good") })) // HDR-5
+	newPeer(t, d.AddrPort(1, 0)).Send(to, notification(func(*someip.Message) {}))
+	server.Send(to, notification(func(m *someip.Message) { m.InterfaceVersion++ }))
+	server.Send(to, notification(func(m *someip.Message) { m.Service++ }))
+	server.Send(to, notification(func(m *someip.Message) { m.Method++ }))
+	server.Send(to, notification(func(m *someip.Message) { m.Code = 0x7F }))
+	server.Send(to, notification(func(m *someip.Message) { m.Type = someip.Request }))
+	server.Send(to, notification(func(m *someip.Message) { m.Client, m.Payload = 0x0101, []byte("good") })) // HDR-5
 	require.Equal(t, note{event, "good", true}, receive(t, sub.notes))
 	require.Empty(t, sub.notes)
 	require.EqualValues(t, 4, n.Stats().UnexpectedEvents)
