@@ -27,7 +27,8 @@ type instance struct {
 func (i *instance) bridged() bool { return i.spec.GetOrigin().GetProtocol() != meshv1.Protocol_GRPC }
 
 // Synchronize replaces all services of the calling node by its digest. Instances
-// that cannot be taken are refused one by one; the others count.
+// that cannot be taken are refused one by one; the others count. What was known
+// under a name that is refused now goes too: the node has it no more.
 func (r *Registry) Synchronize(id api.Identity, digest []*meshv1.ServiceInstance) ([]*meshv1.Refusal, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,9 +39,6 @@ func (r *Registry) Synchronize(id api.Identity, digest []*meshv1.ServiceInstance
 	remove := map[string]bool{}
 	for name := range n.services {
 		remove[name] = true
-	}
-	for _, s := range digest {
-		delete(remove, s.GetName())
 	}
 	refusals, d, err := r.change(n, digest, remove, true)
 	if err != nil {
@@ -91,13 +89,14 @@ func refusal(name, why string) *meshv1.Refusal {
 	return &meshv1.Refusal{Name: name, Reason: why}
 }
 
-// change takes what can be taken of set, then removes. Nothing changes if it
-// returns an error.
+// change takes what can be taken of set, and removes the rest of remove. Nothing
+// changes if it returns an error.
 func (r *Registry) change(n *node, set []*meshv1.ServiceInstance, remove map[string]bool, whole bool) ([]*meshv1.Refusal, *dirty, error) {
 	var refusals []*meshv1.Refusal
 	taken := map[string]*instance{}
 	var order []*instance // in the order of the request: the first may become the default
 	displaced := map[string]bool{}
+	fresh := 0 // of these, how many the node did not have
 	for _, spec := range set {
 		name := spec.GetName()
 		address, why := validateInstance(spec)
@@ -108,7 +107,7 @@ func (r *Registry) change(n *node, set []*meshv1.ServiceInstance, remove map[str
 			why = "twice in one request"
 		case !whole && old != nil && spec.GetGeneration() < old.spec.GetGeneration():
 			why = "a newer generation is known"
-		case old == nil && len(n.services)-len(remove)+len(order) >= maxServices:
+		case (old == nil || remove[name]) && len(n.services)-len(remove)+fresh >= maxServices:
 			why = "the node has too many services"
 		default:
 			displace, why = r.clash(n, spec)
@@ -120,6 +119,10 @@ func (r *Registry) change(n *node, set []*meshv1.ServiceInstance, remove map[str
 			continue
 		}
 		displaced[name] = displace
+		delete(remove, name)
+		if n.services[name] == nil {
+			fresh++
+		}
 		taken[name] = &instance{node: n, spec: r.normal(n, spec), address: address}
 		order = append(order, taken[name])
 	}
@@ -128,9 +131,7 @@ func (r *Registry) change(n *node, set []*meshv1.ServiceInstance, remove map[str
 	}
 	d := r.newDirty()
 	for name := range remove {
-		if taken[name] == nil {
-			r.drop(n.services[name], d)
-		}
+		r.drop(n.services[name], d)
 	}
 	for _, inst := range order {
 		if displaced[inst.spec.GetName()] {

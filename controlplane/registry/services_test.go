@@ -75,6 +75,24 @@ func TestRefusals(t *testing.T) {
 	require.Len(t, twice, 1)
 }
 
+// What a digest has no more, or has wrong, is gone.
+func TestDigestIsTheTruth(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	id := b.join("center")
+	b.sync(id, grpcService(climate, "left"), grpcService(climate, "right"))
+	wrong := grpcService(climate, "left")
+	wrong.Address = "nowhere"
+	refusals, err := b.Update(id, []*meshv1.ServiceInstance{wrong}, nil)
+	require.NoError(t, err)
+	require.Len(t, refusals, 1)
+	require.Len(t, b.Snapshot().Services, 2, "a refused update changes nothing")
+	refusals, err = b.Synchronize(id, []*meshv1.ServiceInstance{wrong})
+	require.NoError(t, err)
+	require.Len(t, refusals, 1)
+	require.Empty(t, b.Snapshot().Services)
+}
+
 func TestLocalhost(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
