@@ -16,12 +16,12 @@ type sample struct {
 	message proto.Message
 }
 
-func samples(t testing.TB) []sample {
-	t.Helper()
-	all := wide(t)
+func samples(tb testing.TB) []sample {
+	tb.Helper()
+	all := wide(tb)
 	var list []sample
 	for _, s := range []sample{{fields: 10, name: "test.wide.v1.Ten"}, {fields: 100, name: "test.wide.v1.Hundred"}} {
-		s.message = newMessage(t, all[s.name])
+		s.message = newMessage(tb, all[s.name])
 		fill(rand.New(rand.NewPCG(3, 4)), all[s.name], s.message.ProtoReflect())
 		list = append(list, s)
 	}

@@ -16,10 +16,10 @@ import (
 )
 
 // cabin returns the messages of the cabin's interfaces by name.
-func cabin(t testing.TB) map[string]*model.Struct {
-	t.Helper()
+func cabin(tb testing.TB) map[string]*model.Struct {
+	tb.Helper()
 	set, err := protoreader.Load("../../vehicles/cabin/interfaces")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	messages := map[string]*model.Struct{}
 	for _, i := range set.Interfaces {
 		for _, m := range i.AllMethods() {
@@ -32,25 +32,25 @@ func cabin(t testing.TB) map[string]*model.Struct {
 	return messages
 }
 
-func compile(t testing.TB, s *model.Struct) *transcode.Codec {
-	t.Helper()
-	require.NotNil(t, s)
+func compile(tb testing.TB, s *model.Struct) *transcode.Codec {
+	tb.Helper()
+	require.NotNil(tb, s)
 	c, err := transcode.Compile(s)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return c
 }
 
-func bytesOf(t testing.TB, text string) []byte {
-	t.Helper()
+func bytesOf(tb testing.TB, text string) []byte {
+	tb.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return b
 }
 
-func marshal(t testing.TB, m proto.Message) []byte {
-	t.Helper()
+func marshal(tb testing.TB, m proto.Message) []byte {
+	tb.Helper()
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return b
 }
 
@@ -74,11 +74,15 @@ func TestCabin(t *testing.T) {
 		{&climatev1.ClimateSetModeRequest{Mode: climatev1.Mode_MODE_COOL, Reason: "µ"}, "03 0006 efbbbf c2b5 00"},
 		{&climatev1.ClimateSetModeRequest{}, "00 0004 efbbbf 00"},
 		{&climatev1.ClimateBoostRequest{Seconds: 601}, "0259"},
-		{&climatev1.ClimateWatchAirQualityResponse{Co2Ppm: 800, Dust: 12.5, Source: "left", Samples: []uint32{800, 801}},
-			"0320 41480000 00000008 efbbbf6c65667400 00000004 0320 0321"},
+		{
+			&climatev1.ClimateWatchAirQualityResponse{Co2Ppm: 800, Dust: 12.5, Source: "left", Samples: []uint32{800, 801}},
+			"0320 41480000 00000008 efbbbf6c65667400 00000004 0320 0321",
+		},
 		{&climatev1.ClimateGetTargetTemperatureResponse{Celsius: 21}, "41a80000"},
-		{&tripv1.TripComputerLegResponse{Kilometres: 42.5, Waypoints: []string{"Home", ""}},
-			"4045400000000000" + "00000014" + "00000008 efbbbf 486f6d65 00" + "00000004 efbbbf 00"},
+		{
+			&tripv1.TripComputerLegResponse{Kilometres: 42.5, Waypoints: []string{"Home", ""}},
+			"4045400000000000" + "00000014" + "00000008 efbbbf 486f6d65 00" + "00000004 efbbbf 00",
+		},
 		{&tripv1.TripComputerAverageResponse{Mean: 50, SpeedClass: tripv1.SpeedClass_SPEED_CLASS_ROAD}, "42480000 01"},
 	} {
 		name := string(c.message.ProtoReflect().Descriptor().FullName())

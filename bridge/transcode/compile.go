@@ -131,8 +131,7 @@ func (c compiler) field(m *model.Member, lowered payload.Member) (field, error) 
 
 // node compiles a type that protobuf carries under a number.
 func (c compiler) node(t *model.Type, l *payload.Layout, number int32) (node, error) {
-	switch l.Kind {
-	case payload.Bool, payload.Uint, payload.Int, payload.Float, payload.Enum:
+	if l.Kind.Scalar() {
 		s, err := newScalar(t, l)
 		tag := protowire.EncodeTag(protowire.Number(number), s.form.wireType())
 		return node{align: l.Align, scalar: s, tag: tag, shape: noShape}, err

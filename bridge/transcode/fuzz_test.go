@@ -19,10 +19,10 @@ type subject struct {
 }
 
 // subjects returns the messages with generated types, in a fixed order.
-func subjects(t testing.TB) []subject {
-	t.Helper()
-	all := wide(t)
-	for name, s := range cabin(t) {
+func subjects(tb testing.TB) []subject {
+	tb.Helper()
+	all := wide(tb)
+	for name, s := range cabin(tb) {
 		all[name] = s
 	}
 	all["choice"] = choice
@@ -33,7 +33,7 @@ func subjects(t testing.TB) []subject {
 	slices.Sort(names)
 	var list []subject
 	for _, name := range names {
-		list = append(list, subject{all[name], compile(t, all[name])})
+		list = append(list, subject{all[name], compile(tb, all[name])})
 	}
 	return list
 }

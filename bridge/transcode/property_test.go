@@ -18,10 +18,10 @@ import (
 
 // wide returns the messages of the test interfaces by name, those of the little
 // endian one with the suffix "/little".
-func wide(t testing.TB) map[string]*model.Struct {
-	t.Helper()
+func wide(tb testing.TB) map[string]*model.Struct {
+	tb.Helper()
 	set, err := protoreader.Load("internal/widev1")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	messages := map[string]*model.Struct{}
 	for _, i := range set.Interfaces {
 		suffix := ""
@@ -36,10 +36,10 @@ func wide(t testing.TB) map[string]*model.Struct {
 }
 
 // newMessage returns an empty message of the generated type.
-func newMessage(t testing.TB, s *model.Struct) proto.Message {
-	t.Helper()
+func newMessage(tb testing.TB, s *model.Struct) proto.Message {
+	tb.Helper()
 	typ, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(s.Name))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return typ.New().Interface()
 }
 

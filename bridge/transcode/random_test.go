@@ -76,8 +76,9 @@ func value(rnd *rand.Rand, t *model.Type, empty protoreflect.Value) protoreflect
 		return protoreflect.ValueOfFloat32([]float32{0, 1.5, -2, float32(math.Copysign(0, -1)), float32(math.Inf(1)), rnd.Float32()}[rnd.IntN(6)])
 	case model.Float64:
 		return protoreflect.ValueOfFloat64([]float64{0, 1.5, -2, math.Copysign(0, -1), math.Inf(-1), rnd.Float64()}[rnd.IntN(6)])
+	default:
+		return number(t, []uint64{0, 1, math.MaxUint64, 1 << 63, 127, 128, rnd.Uint64()}[rnd.IntN(7)])
 	}
-	return number(t, []uint64{0, 1, math.MaxUint64, 1 << 63, 127, 128, rnd.Uint64()}[rnd.IntN(7)])
 }
 
 // number narrows a value to the width that the type has on SOME/IP.
@@ -199,12 +200,14 @@ func again(t *testing.T, rnd *rand.Rand, m *model.Member, number protowire.Numbe
 }
 
 func unpack(rnd *rand.Rand, elem *model.Type, number protowire.Number, content []byte, tagged func([]byte) []byte) [][]byte {
-	typ := protowire.VarintType
+	var typ protowire.Type
 	switch elem.Proto {
 	case model.ProtoFixed32, model.ProtoSfixed32, model.ProtoFloat:
 		typ = protowire.Fixed32Type
 	case model.ProtoFixed64, model.ProtoSfixed64, model.ProtoDouble:
 		typ = protowire.Fixed64Type
+	default:
+		typ = protowire.VarintType
 	}
 	var parts [][]byte
 	for len(content) > 0 {

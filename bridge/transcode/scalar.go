@@ -147,6 +147,7 @@ func (s *scalar) toProto(v uint64, offset int) (uint64, *Error) {
 			return s.resized(v, offset, s.resize == resizeToDouble)
 		}
 		return v, nil
+	default: // an integer
 	}
 	if !s.fits(v) {
 		if s.literals != nil && s.width == 4 {
@@ -184,6 +185,7 @@ func (s *scalar) toSOMEIP(v uint64, offset int) (uint64, *Error) {
 		v = uint64(protowire.DecodeZigZag(uint64(uint32(v))))
 	case formSint64:
 		v = uint64(protowire.DecodeZigZag(v))
+	default: // all 64 bits are the value
 	}
 	if !s.fits(v) {
 		return 0, s.rangeError(v, s.negative, offset)

@@ -112,10 +112,11 @@ func (n *node) toProto(r *run, dst []byte, off, end int, lengthWidth uint8, expl
 		if next > end {
 			return dst, off, truncated(off, int(n.scalar.width), max(end-off, 0))
 		}
-		dst, err := n.scalarToProto(dst, n.scalar.read(r.src[off:next]), off, explicit)
-		return dst, next, err
+		out, err := n.scalarToProto(dst, n.scalar.read(r.src[off:next]), off, explicit)
+		return out, next, err
 	case opUnion:
 		return n.unionToProto(r, dst, off, end, lengthWidth)
+	default: // with a length, or a size
 	}
 	stop, off, err := n.scope(r.src, off, end, lengthWidth)
 	if err != nil {

@@ -80,6 +80,7 @@ func (n *node) toSOMEIP(r *run, dst, b []byte, end int, s slot, lengthWidth uint
 		return n.scalar.write(dst, v), nil
 	case opUnion:
 		return n.unionToSOMEIP(r, dst, b, end, s, lengthWidth)
+	default: // with a length, or a size
 	}
 	at := len(dst)
 	content := at + int(lengthWidth)

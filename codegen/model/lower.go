@@ -142,6 +142,7 @@ func (lower lowering) typeLayout(t *Type, tagged bool) *payload.Layout {
 		for _, m := range t.Struct.Members {
 			l.Members = append(l.Members, payload.Member{Name: m.Name, Layout: lower.typeLayout(m.Type, false)})
 		}
+	default: // which the layout's validation refuses
 	}
 	if tagged && l.LengthWidth == 0 && l.Kind >= payload.String {
 		l.LengthWidth = taggedLengthWidth

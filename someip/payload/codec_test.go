@@ -50,10 +50,10 @@ func little(l *payload.Layout) *payload.Layout {
 	return with(l, func(l *payload.Layout) { l.LittleEndian = true })
 }
 
-func bytesOf(t testing.TB, text string) []byte {
-	t.Helper()
+func bytesOf(tb testing.TB, text string) []byte {
+	tb.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return b
 }
 

@@ -19,7 +19,7 @@ func (d *decoder) value(l *Layout, width, nested uint8) (any, error) {
 	d.Align(int(l.Align))
 	d.SetByteOrder(l.LittleEndian, l.LittleEndian)
 	switch {
-	case l.Kind.scalar():
+	case l.Kind.Scalar():
 		return d.scalar(l)
 	case l.Kind == Union:
 		return d.union(l, width)

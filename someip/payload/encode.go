@@ -24,7 +24,7 @@ func (e *encoder) value(l *Layout, v any, width, nested uint8) error {
 	e.Align(int(l.Align))
 	e.SetByteOrder(l.LittleEndian, l.LittleEndian)
 	switch {
-	case l.Kind.scalar():
+	case l.Kind.Scalar():
 		n, err := toNumber(l, v)
 		if err == nil {
 			e.Uint(l.Width, n)
@@ -232,6 +232,7 @@ func toNumber(l *Layout, v any) (uint64, error) {
 		return 0, unfit(l, v)
 	case Float:
 		return toFloat(l, v)
+	default: // an integer
 	}
 	bits := int(l.Width) * 8
 	if l.Bits > 0 {

@@ -39,8 +39,8 @@ func (k Kind) String() string {
 	return "invalid"
 }
 
-// scalar says that values of the kind have a fixed width and no inner structure.
-func (k Kind) scalar() bool { return k >= Bool && k <= Enum }
+// Scalar says that values of the kind have a fixed width and no inner structure.
+func (k Kind) Scalar() bool { return k >= Bool && k <= Enum }
 
 // Layout is how SOME/IP carries a type in one place. A Layout in use must not
 // change. It may refer to itself below a dynamic array, a map, a union or an

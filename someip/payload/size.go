@@ -38,7 +38,7 @@ func (s sizes) extent(l *Layout) (extent, error) {
 }
 
 func (s sizes) compute(l *Layout) (extent, error) {
-	if l.Kind.scalar() {
+	if l.Kind.Scalar() {
 		if l.Bits > 0 {
 			return extent{}, nil
 		}
@@ -71,6 +71,7 @@ func (s sizes) compute(l *Layout) (extent, error) {
 				return e, at(err, m.Name)
 			}
 		}
+	default: // a map may be empty
 	}
 	return e, nil
 }

@@ -74,7 +74,7 @@ func (l *Layout) byDataID(id uint16) *Member {
 // taggedWidth returns the width of the length field that a wire type announces,
 // and of those of arrays nested below.
 func taggedWidth(l *Layout, wire uint16) (width, nested uint8, ok bool) {
-	if l.Kind.scalar() {
+	if l.Kind.Scalar() {
 		return 0, 0, wire < wireComplex && 1<<wire == l.Width
 	}
 	switch wire {
@@ -105,7 +105,7 @@ func (d *decoder) skip(l *Layout, wire uint16) {
 // that of the first member which has one.
 func (l *Layout) configuredWidth() uint8 {
 	for _, m := range l.Members {
-		if !m.Layout.Kind.scalar() && m.Layout.LengthWidth > 0 {
+		if !m.Layout.Kind.Scalar() && m.Layout.LengthWidth > 0 {
 			return m.Layout.LengthWidth
 		}
 	}
@@ -119,7 +119,7 @@ func (e *encoder) tagged(l *Layout, m Member, v any) error {
 	wire := uint16(wireComplex)
 	var err error
 	switch {
-	case m.Layout.Kind.scalar():
+	case m.Layout.Kind.Scalar():
 		wire = uint16(bits.TrailingZeros8(m.Layout.Width))
 		err = e.value(m.Layout, v, 0, 0)
 	case !l.DynamicLength:

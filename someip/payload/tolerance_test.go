@@ -27,8 +27,10 @@ func TestTolerance(t *testing.T) {
 		{"5.3 nothing at all", text(payload.PlainText, 1), "00", ""},
 		{"5.3 a mark that is not configured", text(payload.Text{}, 1), "05 efbbbf 61 00", "a"},
 		{"5.3 an odd last byte of UTF-16", text(utf16be, 1), "07 feff 0061 0000 61", "a"},
-		{"5.4 a fixed array that has grown", structOf(member("a", with(array(u8, 1), func(l *payload.Layout) { l.Count = 2 })), member("b", u8)), "03 010203 07",
-			fields{"a": list{uint64(1), uint64(2)}, "b": uint64(7)}},
+		{
+			"5.4 a fixed array that has grown", structOf(member("a", with(array(u8, 1), func(l *payload.Layout) { l.Count = 2 })), member("b", u8)), "03 010203 07",
+			fields{"a": list{uint64(1), uint64(2)}, "b": uint64(7)},
+		},
 		{"5.7 an unknown data id", tlv, "57ff 02 aabb 0001 05", fields{"small": uint64(5)}},
 		{"5.7 an unknown id of each wire type", tlv, "07ff 01 17ff 0102 27ff 01020304 37ff 0102030405060708 47ff 0001 aa 57ff 01 aa 67ff 0001 aa 77ff 00000001 aa 0001 05", fields{"small": uint64(5)}},
 	} {

@@ -41,7 +41,7 @@ func (v validator) check(l *Layout, bounded bool) error {
 	if w := l.LengthWidth; w > 4 || w == 3 {
 		return bad("length field of %d bytes", w)
 	}
-	if l.Kind.scalar() {
+	if l.Kind.Scalar() {
 		return checkScalar(l)
 	}
 	switch l.Kind {
@@ -156,7 +156,7 @@ func (v validator) checkStruct(l *Layout, bounded bool) error {
 		if m.Tagged && (m.Layout.Bits > 0 || m.Layout.Align > 1) {
 			return at(bad("optional member with packed bits or alignment"), m.Name)
 		}
-		if m.Tagged && !m.Layout.Kind.scalar() && m.Layout.LengthWidth == 0 && !l.DynamicLength {
+		if m.Tagged && !m.Layout.Kind.Scalar() && m.Layout.LengthWidth == 0 && !l.DynamicLength {
 			return at(bad("optional member without length field"), m.Name)
 		}
 		if m.Tagged && m.Layout.Kind == Union && m.Layout.TypeFirst {
