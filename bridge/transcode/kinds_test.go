@@ -86,14 +86,19 @@ func TestUnionForms(t *testing.T) {
 	check(t, padded, []pair{{"small", "18070805", "00000001 05000000 07"}, {"large", "18071005", "00000002 00000005 07"}})
 }
 
-func TestTagged(t *testing.T) { // someip.md 5.7
-	s := structOf(
+// taggedMessage has members of all kinds with data ids.
+func taggedMessage() *model.Struct {
+	return structOf(
 		optional(member("number", 2, uintOf(2)), 2),
 		optional(member("small", 1, uintOf(1)), 1),
 		optional(member("name", 3, stringOf(2)), 3),
 		optional(member("point", 4, messageOf(point)), 4),
 		optional(packed(member("list", 5, arrayOf(uintOf(1), 4))), 5),
 	)
+}
+
+func TestTagged(t *testing.T) { // someip.md 5.7
+	s := taggedMessage()
 	pairs := []pair{
 		{"nothing", "", ""},
 		{"u8", "0805", "0001 05"},
@@ -141,16 +146,21 @@ func TestTagged(t *testing.T) { // someip.md 5.7
 	check(t, inner, []pair{{"inner", "0a0208051007", "0003 000105 07"}})
 }
 
-func TestPackedBits(t *testing.T) {
+// bitsMessage has packed members.
+func bitsMessage() *model.Struct {
 	bits := func(t *model.Type, n uint8) *model.Type {
 		return withType(t, func(t *model.SOMEIPType) { t.Bits = n })
 	}
-	s := structOf(
+	return structOf(
 		member("on", 1, bits(plain(model.Bool, model.ProtoBool, 1), 1)),
 		member("level", 2, bits(uintOf(1), 3)),
 		member("offset", 3, bits(plain(model.Int32, model.ProtoSint32, 2), 9)),
 		member("after", 4, uintOf(1)),
 	)
+}
+
+func TestPackedBits(t *testing.T) {
+	s := bitsMessage()
 	check(t, s, []pair{{"run", "0801 1006 1815 2007", "5d1f07"}, {"zero", "", "000000"}})
 	codec := compile(t, s)
 	_, err := codec.ToSOMEIP(nil, bytesOf(t, "1008"))
@@ -159,13 +169,18 @@ func TestPackedBits(t *testing.T) {
 	require.EqualError(t, err, "on: malformed message: truncated: 1 bytes left, at least 2 needed")
 }
 
-func TestAlignment(t *testing.T) {
-	s := structOf(
+// alignedMessage has padding between its members.
+func alignedMessage() *model.Struct {
+	return structOf(
 		member("first", 1, uintOf(1)),
 		member("second", 2, withType(uintOf(4), func(t *model.SOMEIPType) { t.Align = 4 })),
 		member("third", 3, stringOf(1)),
 		packed(member("fourth", 4, arrayOf(withType(uintOf(2), func(t *model.SOMEIPType) { t.Align = 8 }), 1))),
 	)
+}
+
+func TestAlignment(t *testing.T) {
+	s := alignedMessage()
 	check(t, s, []pair{{"", "0801 1002 1a0161 22020304", "01 000000 00000002 05 efbbbf6100 0b 00 0003 000000000000 0004"}})
 }
 
@@ -176,6 +191,7 @@ func TestEnums(t *testing.T) {
 	require.NoError(t, err, "values of no literal survive")
 	require.Equal(t, bytesOf(t, "08f701 12028002"), got)
 
+	check(t, structOf(member("e", 1, enumOf(1))), []pair{{"without literals any value", "08f701", "f7"}})
 	signed := structOf(member("e", 1, enumOf(2, -2, 0)))
 	check(t, signed, []pair{{"", "08feffffffffffffffff01", "fffe"}})
 	wide := structOf(member("e", 1, enumOf(4, 0, 1)))

@@ -41,21 +41,23 @@ func newScalar(t *model.Type, l *payload.Layout) (scalar, error) {
 		s.negative = r.lo < 0
 	}
 	if t.Kind == model.EnumKind {
-		s.literals = newLiterals(t.Enum)
+		s.enum, s.literals = true, newLiterals(t.Enum)
 	}
 	return s, nil
 }
 
 func newLiterals(e *model.Enum) *literals {
+	if len(e.Literals) == 0 {
+		return nil
+	}
 	l := &literals{}
 	for _, literal := range e.Literals {
 		l.values = append(l.values, literal.Value)
 	}
 	slices.Sort(l.values)
 	l.values = slices.Compact(l.values)
-	if n := len(l.values); n > 0 {
-		l.dense = l.values[n-1]-l.values[0] == int64(n-1)
-	}
+	last := len(l.values) - 1
+	l.dense = l.values[last]-l.values[0] == int64(last)
 	return l
 }
 

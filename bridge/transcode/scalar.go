@@ -26,7 +26,8 @@ type scalar struct {
 	// lo and hi are the least and the largest value that both sides can carry.
 	lo       int64
 	hi       uint64
-	literals *literals // of an enum, else nil
+	enum     bool
+	literals *literals // of an enum, nil allows all values
 }
 
 // literals are the values of an enum, sorted. Those without gaps are told by the
@@ -150,7 +151,7 @@ func (s *scalar) toProto(v uint64, offset int) (uint64, *Error) {
 	default: // an integer
 	}
 	if !s.fits(v) {
-		if s.literals != nil && s.width == 4 {
+		if s.enum && s.width == 4 {
 			return uint64(int64(int32(v))), nil // an enum keeps its 32 bits
 		}
 		return 0, s.rangeError(v, s.signed, offset)
