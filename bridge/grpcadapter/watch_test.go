@@ -103,7 +103,7 @@ func TestWatchSlowReader(t *testing.T) {
 	stream, err := client.WatchAirQuality(t.Context(), &climatev1.ClimateWatchAirQualityRequest{})
 	require.NoError(t, err)
 
-	const events = 100_000
+	const events = 20_000
 	sink := <-src.sinks
 	body := args(t, &climatev1.ClimateWatchAirQualityResponse{Source: string(make([]byte, 1000))})
 	for range events {
