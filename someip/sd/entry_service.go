@@ -32,7 +32,7 @@ func offerEntry(k someip.InstanceKey, minor, ttl uint32) Entry {
 	}
 }
 
-// Instance returns what the entry is about. In a Find it may hold wildcards.
+// Key returns the instance that the entry is about. In a Find it may hold wildcards.
 func (e *Entry) Key() someip.InstanceKey {
 	return someip.InstanceKey{Service: e.Service, Instance: e.Instance, Major: e.Major}
 }

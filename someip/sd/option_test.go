@@ -31,7 +31,7 @@ func parseOptions(t *testing.T, b []byte) ([]sd.Option, error) {
 	return m.Options, m.OptionErr
 }
 
-// Cases 38, 40, 41, 43: the exact bytes of each option.
+// The exact bytes of each option.
 func TestOptionBytes(t *testing.T) {
 	for _, tc := range []struct {
 		name string

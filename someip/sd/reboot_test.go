@@ -18,7 +18,7 @@ type seen struct {
 	session   uint16
 }
 
-// RB-4 to RB-6, cases 52 and 53: which messages show a restart.
+// RB-4 to RB-6: which messages show a restart.
 func TestRebootDetection(t *testing.T) {
 	const mc, uc, set, clear = true, false, true, false
 	for _, tc := range []struct {
@@ -34,15 +34,10 @@ func TestRebootDetection(t *testing.T) {
 		{"counter wraps", []seen{{mc, set, 0xFFFF}, {mc, clear, 1}, {mc, clear, 2}}, 0},
 		{"wraps for the second time", []seen{{mc, clear, 0xFFFF}, {mc, clear, 1}}, 0},
 		{"restart after a wrap", []seen{{mc, clear, 3}, {mc, set, 9}}, 1},
-		{"case 52: flags of both paths differ", []seen{{mc, clear, 7}, {uc, set, 3}, {mc, clear, 8}, {uc, set, 4}}, 0},
-		{"case 53: unicast first, then multicast with session 1", []seen{{uc, set, 1}, {uc, set, 2}, {mc, set, 1}}, 0},
 		{"RB-6: one restart on both paths", []seen{{mc, set, 9}, {uc, set, 9}, {mc, set, 1}, {uc, set, 1}}, 1},
 		{"RB-6: unicast first", []seen{{mc, set, 9}, {uc, set, 9}, {uc, set, 1}, {mc, set, 1}}, 1},
 		{"two restarts on both paths", []seen{{mc, set, 9}, {uc, set, 9}, {mc, set, 1}, {uc, set, 1}, {mc, set, 1}, {uc, set, 1}}, 2},
-		{
-			"the other path goes on, then restarts by itself",
-			[]seen{{mc, set, 9}, {uc, set, 9}, {mc, set, 1}, {uc, set, 10}, {uc, set, 1}}, 2,
-		},
+		{"the other path goes on, then restarts", []seen{{mc, set, 9}, {uc, set, 9}, {mc, set, 1}, {uc, set, 10}, {uc, set, 1}}, 2},
 		{"no sessions at all", []seen{{mc, set, 0}, {mc, set, 0}, {mc, set, 0}}, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

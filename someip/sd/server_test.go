@@ -52,7 +52,7 @@ func TestFindAnswersArePacked(t *testing.T) {
 	b.run(30 * time.Millisecond).expect(answer + "; Offer 2000.0007 v2 udp:10.0.0.1:3000")
 }
 
-// SV-3: wildcards, majors and minors. Case 65: minor ANY and lower ones match.
+// SV-3: wildcards, majors and minors.
 func TestFindMatching(t *testing.T) {
 	minor := func(k someip.InstanceKey, minor uint32) entry {
 		return changed(find(k), func(e *entry) { e.Minor = minor })

@@ -22,6 +22,7 @@ type Stats struct {
 	IgnoredFinds    uint64 // Finds without unicast flag, or for what is not announced yet (SV-5, SV-6)
 	Conflicts       uint64 // offers of what somebody else offers
 	OfferLimit      uint64 // offers for which there was no room
+	ConnectionLimit uint64 // TCP connections of peers for which there was no room
 	MulticastEvents uint64 // eventgroup entries received by multicast (case 86)
 	UnknownAcks     uint64 // Acks and Nacks that answer nothing
 	UnknownStops    uint64 // StopOffers and StopSubscribes of what is not known

@@ -192,6 +192,7 @@ func (m *Machine) isAccepted(o *ownOffer, remote netip.AddrPort) bool {
 func (m *Machine) Accepted(now time.Time, local, remote netip.AddrPort) []Action {
 	key := acceptedKey{local.Port(), normal(remote)}
 	if len(m.accepted) >= m.cfg.Limits.AcceptedTCPConnections {
+		m.stats.ConnectionLimit++
 		return nil
 	}
 	m.accepted[key] = struct{}{}

@@ -78,8 +78,7 @@ func TestCase49AckMulticast(t *testing.T) {
 		"subscriber 10.0.0.2 1234.0001 v1 0003.0 initial=true")
 }
 
-// Cases 37, 88, 89 and 92, SUB-9: what is refused, and that a refusal leaves
-// nothing behind.
+// SUB-9: what is refused, and that a refusal leaves nothing behind.
 func TestSubscribeValidation(t *testing.T) {
 	other := func(change func(k *someip.InstanceKey)) someip.InstanceKey {
 		k := climate
@@ -91,15 +90,15 @@ func TestSubscribeValidation(t *testing.T) {
 		sub  entry
 		ok   bool
 	}{
-		{"case 37: unknown option", sub(climate, 1, 3, udp(clientUDP), sd.Option{Type: 0x77, Data: make([]byte, 4)}), true},
+		{"unknown option", sub(climate, 1, 3, udp(clientUDP), sd.Option{Type: 0x77, Data: make([]byte, 4)}), true},
 		{"configuration and load balancing", sub(climate, 1, 3, config("a=b"), udp(clientUDP), sd.LoadBalancingOption(1, 1)), true},
-		{"case 88: UDP and TCP where UDP is used", sub(climate, 1, 3, udp(clientUDP), tcp(clientTCP)), true},
+		{"UDP and TCP where UDP is used", sub(climate, 1, 3, udp(clientUDP), tcp(clientTCP)), true},
 		{"the same endpoint twice", sub(climate, 1, 3, udp(clientUDP), udp(clientUDP)), true},
-		{"case 95: client multicast", sub(climate, 1, 3, udp(clientUDP), sd.MulticastOption(ap("224.1.1.1:5"))), true},
+		{"client multicast", sub(climate, 1, 3, udp(clientUDP), sd.MulticastOption(ap("224.1.1.1:5"))), true},
 		{"endpoint of the other family is ignored", sub(climate, 1, 3, udp(clientUDP), udp("[fd00::3]:1")), true},
-		{"case 88: two UDP endpoints", sub(climate, 1, 3, udp(clientUDP), udp("10.0.0.3:4002")), false},
-		{"case 89: unknown eventgroup", sub(climate, 0x9999, 3, udp(clientUDP)), false},
-		{"case 89: wrong major", sub(other(func(k *someip.InstanceKey) { k.Major = 9 }), 1, 3, udp(clientUDP)), false},
+		{"two UDP endpoints", sub(climate, 1, 3, udp(clientUDP), udp("10.0.0.3:4002")), false},
+		{"unknown eventgroup", sub(climate, 0x9999, 3, udp(clientUDP)), false},
+		{"wrong major", sub(other(func(k *someip.InstanceKey) { k.Major = 9 }), 1, 3, udp(clientUDP)), false},
 		{"unknown instance", sub(other(func(k *someip.InstanceKey) { k.Instance = 9 }), 1, 3, udp(clientUDP)), false},
 		{"unknown service", sub(door, 1, 3, udp(clientUDP)), false},
 		{"no endpoint", sub(climate, 1, 3), false},
@@ -111,7 +110,7 @@ func TestSubscribeValidation(t *testing.T) {
 		{"multicast address", sub(climate, 1, 3, udp("224.0.0.5:4000")), false},
 		{"loopback", sub(climate, 1, 3, udp("127.0.0.1:4000")), false},
 		{"our own address", sub(climate, 1, 3, udp("10.0.0.1:4000")), false},
-		{"case 77: other subnet", sub(climate, 1, 3, udp("10.0.1.3:4000")), false},
+		{"other subnet", sub(climate, 1, 3, udp("10.0.1.3:4000")), false},
 		{"broadcast", sub(climate, 1, 3, udp("255.255.255.255:4000")), false},
 		{"option index out of range", changed(sub(climate, 1, 3, udp(clientUDP)), func(e *entry) { e.Index2, e.Count2 = 9, 1 }), false},
 	} {
@@ -127,7 +126,7 @@ func TestSubscribeValidation(t *testing.T) {
 			require.Len(t, b.trace, 1)
 			require.Contains(t, b.trace[0], "Nack")
 			b.trace = nil
-			b.did(b.m.StopOffer(b.now, climate)) // case 92: no subscriber to remove
+			b.did(b.m.StopOffer(b.now, climate)) // no subscriber to remove
 			require.Len(t, b.trace, 1)
 		})
 	}
@@ -185,7 +184,6 @@ func TestStopOfferForgetsSubscribers(t *testing.T) {
 	spec.Eventgroups = []sd.Eventgroup{{ID: 1, UDP: true}}
 	b.must(b.m.Offer(b.now, spec))
 	h := b.host(client)
-	// Case 100: one port, two services; the key decides.
 	h.toUs(sub(climate, 1, 3, udp(clientUDP)), sub(door, 1, 3, udp(clientUDP)))
 	b.trace = nil
 	b.run(60 * time.Millisecond).expect("to all: Offer 2000.0007 v2 udp:10.0.0.1:3000")
@@ -298,4 +296,18 @@ func TestSubscriptionLimits(t *testing.T) {
 	require.EqualValues(t, 4, b.m.Stats().NacksSent)
 	b.now = b.now.Add(time.Second)
 	h.toUs(sub(climate, 9, 3)).expect("to 10.0.0.3: Nack 1234.0001 v1 0009")
+}
+
+// Connections that peers open are remembered up to a limit.
+func TestConnectionLimit(t *testing.T) {
+	b := offering(t, func(c *sd.Config) { c.Limits.AcceptedTCPConnections = 1 })
+	local := ap("10.0.0.1:3001")
+	b.did(b.m.Accepted(b.now, local, ap("10.0.0.3:1")))
+	b.did(b.m.Accepted(b.now, local, ap("10.0.0.3:2")))
+	require.EqualValues(t, 1, b.m.Stats().ConnectionLimit)
+	h := b.host(client)
+	h.toUs(sub(climate, 2, 3, tcp("10.0.0.3:1"))).expect("to 10.0.0.3: Ack 1234.0001 v1 0002",
+		"subscriber 10.0.0.3 1234.0001 v1 0002.0 tcp:10.0.0.3:1 initial=true")
+	h.toUs(changed(sub(climate, 2, 3, tcp("10.0.0.3:2")), func(e *entry) { e.Counter = 1 })).run(100 * time.Millisecond).
+		expect("to 10.0.0.3: Nack 1234.0001 v1 0002")
 }
