@@ -2,9 +2,11 @@ package endpoint_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"syscall"
 	"testing"
 	"time"
 
@@ -117,6 +119,28 @@ func TestMulticastOnLoopback(t *testing.T) {
 	require.Empty(t, atOne)
 	for _, ch := range groups {
 		require.Empty(t, ch)
+	}
+}
+
+func TestMulticastIPv6(t *testing.T) {
+	own, err := endpoint.ListenUDP(endpoint.UDPConfig{Local: addr("[::1]:0")})
+	if err != nil {
+		t.Skipf("no IPv6 loopback: %v", err)
+	}
+	serve(t, own)
+	for _, group := range []string{"ff05::4244", "ff02::4244"} {
+		to := netip.AddrPortFrom(netip.MustParseAddr(group), own.LocalAddr().Port())
+		u, err := endpoint.ListenMulticast(to, endpoint.UDPConfig{Local: own.LocalAddr()})
+		require.NoError(t, err)
+		ch := serve(t, u)
+		err = own.Send(to, []byte("offer"))
+		if errors.Is(err, syscall.ENETUNREACH) {
+			t.Skip("the loopback interface has no route for IPv6 multicast")
+		}
+		require.NoError(t, err)
+		got := receive(t, ch)
+		require.Equal(t, "offer", string(got.data))
+		require.Equal(t, own.LocalAddr(), got.from)
 	}
 }
 

@@ -14,8 +14,9 @@ const AutoPort uint16 = 0xFFFF
 
 // Defaults of an [SDConfig] and of a [NetworkConfig].
 const (
-	DefaultSDPort      uint16 = 30490
-	DefaultCallTimeout        = 5 * time.Second
+	DefaultSDPort       uint16 = 30490
+	DefaultCallTimeout         = 5 * time.Second
+	DefaultDrainTimeout        = 500 * time.Millisecond
 )
 
 // DefaultSDGroup is the multicast group of service discovery that most
@@ -57,6 +58,9 @@ type NetworkConfig struct {
 	// CallTimeout bounds a call whose context has no deadline (SES-6).
 	// 0: [DefaultCallTimeout].
 	CallTimeout time.Duration
+	// DrainTimeout bounds how long closing waits for requests that were received
+	// to be answered. 0: 500 ms; negative: not at all.
+	DrainTimeout time.Duration
 	// MaxMessage is the longest TCP message accepted, in bytes (TCP-4).
 	// 0: 10 MiB of payload.
 	MaxMessage int

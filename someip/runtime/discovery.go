@@ -1,8 +1,11 @@
 package runtime
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"syscall"
 	"time"
 
 	"carisma.dev/gateway/someip/endpoint"
@@ -31,7 +34,12 @@ func newMachine(nc NetworkConfig) (*sd.Machine, error) {
 
 func (n *Network) openDiscovery() (err error) {
 	d := &n.discovery
-	if d.unicast, err = endpoint.ListenUDP(n.udpConfig(n.cfg.SD.Port)); err != nil {
+	d.unicast, err = endpoint.ListenUDP(n.udpConfig(n.cfg.SD.Port))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w: another SOME/IP stack has this address; "+
+			"two cannot share one, give each its own or a network namespace", err) // RB-9, 10.1
+	}
+	if err != nil {
 		return err
 	}
 	group := netip.AddrPortFrom(n.cfg.SD.Group, n.cfg.SD.Port)

@@ -1,5 +1,7 @@
 package runtime
 
+import "net/netip"
+
 // Kill ends a stack as if its process had been killed: no message leaves.
 func Kill(s *Stack) {
 	for _, n := range s.networks {
@@ -15,4 +17,17 @@ func SetSession(c *Client, s uint16) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.session = s
+}
+
+// ReceiveAtServer gives a datagram to the UDP port of an offering.
+func ReceiveAtServer(o *Offering, from netip.AddrPort, b []byte) { o.udp.receive(from, nil, b) }
+
+// ReceiveAtClient gives a datagram to the client side of a network.
+func ReceiveAtClient(n *Network, from netip.AddrPort, b []byte) { n.receiveClient(from, nil, b) }
+
+// Ended reports whether an offering was stopped or its network closed.
+func Ended(o *Offering) bool {
+	o.n.mu.Lock()
+	defer o.n.mu.Unlock()
+	return o.stopped || o.n.closed
 }

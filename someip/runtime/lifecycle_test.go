@@ -2,6 +2,7 @@ package runtime_test
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"testing"
 
@@ -163,6 +164,41 @@ func TestCloseIsGraceful(t *testing.T) {
 	o.Stop()
 }
 
+// What was received before the end is answered still.
+func TestInFlightIsAnswered(t *testing.T) {
+	for name, end := range map[string]func(*runtime.Stack, *runtime.Offering){
+		"stop":  func(_ *runtime.Stack, o *runtime.Offering) { o.Stop() },
+		"close": func(s *runtime.Stack, _ *runtime.Offering) { _ = s.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := someiptest.NewDomain(t)
+			h := newServer()
+			stack := d.StartStack(1, func(c *runtime.NetworkConfig) { c.DrainTimeout = patience })
+			o := offer(t, stack.Network("lan"), h)
+			p := newPeer(t, d.AddrPort(2, 0))
+			p.Send(o.Endpoints().UDP, request(silent, 1, "").Append(nil))
+			held := receive(t, h.held)
+			ended := make(chan struct{})
+			go func() {
+				end(stack, o)
+				close(ended)
+			}()
+			eventually(t, func() bool { return runtime.Ended(o) }, "no more offered")
+			require.NoError(t, held.Respond([]byte("still")))
+			require.Equal(t, "still", string(p.next().Payload))
+			receive(t, ended)
+			// Then the port is given up.
+			eventually(t, func() bool {
+				c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(o.Endpoints().UDP))
+				if err == nil {
+					c.Close()
+				}
+				return err == nil
+			}, "port closed")
+		})
+	}
+}
+
 func TestOfferRefuses(t *testing.T) {
 	d := someiptest.NewDomain(t)
 	n := d.Start(1)
@@ -226,5 +262,5 @@ func TestConfigRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "two networks")
 	d.Start(1)
 	_, err = runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{d.Config(1)}})
-	require.ErrorContains(t, err, "in use", "two stacks on one address (RB-9)")
+	require.ErrorContains(t, err, "another SOME/IP stack", "two stacks on one address (RB-9)")
 }

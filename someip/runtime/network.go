@@ -29,6 +29,8 @@ type Network struct {
 	clients []atomic.Pointer[Client] // by client id, from ClientIDs.First on
 	sources atomic.Pointer[map[source]*remote]
 
+	requests drain // those that wait for the answer of a handler
+
 	callbacks serial // calls of the user's functions; run without mu held
 
 	mu         sync.Mutex // guards what follows, and owns the machine
@@ -50,6 +52,7 @@ type Network struct {
 func newNetwork(cfg NetworkConfig, log *slog.Logger) (*Network, error) {
 	cfg.SD = cfg.SD.withDefaults()
 	cfg.CallTimeout = orDefault(cfg.CallTimeout, DefaultCallTimeout)
+	cfg.DrainTimeout = orDefault(cfg.DrainTimeout, DefaultDrainTimeout)
 	cfg.MaxMessage = orDefault(cfg.MaxMessage, endpoint.DefaultMaxMessage)
 	machine, err := newMachine(cfg)
 	if err != nil {
@@ -68,6 +71,7 @@ func newNetwork(cfg NetworkConfig, log *slog.Logger) (*Network, error) {
 		udpPorts:  make(map[uint16]*port),
 		tcpPorts:  make(map[uint16]*port),
 	}
+	n.requests.idle = make(chan struct{}, 1)
 	n.sources.Store(new(map[source]*remote))
 	if n.udp, err = n.listenClient(); err != nil {
 		return nil, fmt.Errorf("runtime: network %q: %w", cfg.Name, err)
@@ -182,6 +186,7 @@ func (n *Network) close() error {
 	n.closed = true
 	n.mu.Unlock()
 	n.callbacks.run()
+	n.requests.wait(n.cfg.DrainTimeout)
 	return n.end()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"carisma.dev/gateway/someip/sd"
 )
@@ -131,7 +132,7 @@ func (o *Offering) Endpoints() Endpoints {
 }
 
 // Stop withdraws the offer. The StopOffer has left when it returns; requests that
-// were received before may still be answered. TCP connections stay for the clients
+// were received before may still be answered, for [NetworkConfig.DrainTimeout]. TCP connections stay for the clients
 // to close (SV-7).
 func (o *Offering) Stop() {
 	n := o.n
@@ -147,8 +148,12 @@ func (o *Offering) Stop() {
 		o.tcp.release()
 	}
 	n.mu.Unlock()
-	o.cancel()
 	n.callbacks.run()
+	if n.cfg.DrainTimeout > 0 {
+		time.AfterFunc(n.cfg.DrainTimeout, o.cancel) // requests received have that long
+	} else {
+		o.cancel()
+	}
 }
 
 // subscriberAdded begins to send events to a subscriber, with the values that the

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"carisma.dev/gateway/someip/endpoint"
 	"carisma.dev/gateway/someip/sd"
@@ -21,6 +22,9 @@ type port struct {
 	tcp    *endpoint.Listener // or
 
 	services atomic.Pointer[map[uint16][]*Offering] // replaced, never changed, under n.mu
+
+	requests atomic.Int64 // those that wait for an answer
+	retired  atomic.Bool  // to be closed once there is none
 }
 
 // openPort returns the port of that number, opened if it is not yet. n.mu is held,
@@ -64,8 +68,7 @@ func (n *Network) openPort(number uint16, reliable bool, service InstanceKey) (*
 	return p, nil
 }
 
-// openAnyPort opens a free port of the configured range. A TCP port takes the
-// number that the same service has on UDP if it can: that is for the caller to ask.
+// openAnyPort opens a port of the configured range that is not open yet.
 func (n *Network) openAnyPort(reliable bool, service InstanceKey) (*port, error) {
 	r := n.cfg.Ports
 	if (r == Range{}) {
@@ -108,6 +111,7 @@ func (p *port) add(o *Offering) {
 	if p == nil {
 		return
 	}
+	p.retired.Store(false)
 	m := maps.Clone(*p.services.Load())
 	if m == nil {
 		m = make(map[uint16][]*Offering)
@@ -130,8 +134,9 @@ func (p *port) remove(o *Offering) {
 	p.services.Store(&m)
 }
 
-// release gives a port up that has no offering. A TCP port stays while clients are
-// connected: closing is their part (TCP-2, case 17).
+// release gives a port up that has no offering. It stays open for the answers to
+// what was received, and a TCP port while clients are connected: closing is their
+// part (TCP-2, case 17).
 func (p *port) release() {
 	if p == nil || len(*p.services.Load()) > 0 || p.n.closed {
 		return
@@ -139,10 +144,28 @@ func (p *port) release() {
 	if p.tcp != nil && p.tcp.Conns() > 0 {
 		return
 	}
+	if !p.retired.Swap(true) && p.requests.Load() > 0 && p.n.cfg.DrainTimeout > 0 {
+		time.AfterFunc(p.n.cfg.DrainTimeout, p.tryRelease)
+		return
+	}
 	ports := p.n.portsOf(p.tcp != nil)
 	if ports[p.number] == p {
 		delete(ports, p.number)
 		p.n.work.Go(func() { p.close() }) // it waits for handlers, which may wait for n.mu
+	}
+}
+
+func (p *port) tryRelease() {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	p.release()
+}
+
+// done says that a request was answered.
+func (p *port) done() {
+	p.n.requests.done()
+	if p.requests.Add(-1) == 0 && p.retired.Load() {
+		p.tryRelease()
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 // A Handler serves the requests of an offering.
 type Handler interface {
 	// ServeSOMEIP is called on the goroutine that received the request and
-	// must not block. The context ends when the offering stops. The request
+	// must not block. The context ends some time after the offering stopped
+	// (see [NetworkConfig.DrainTimeout]), or when the stack closes. The request
 	// may be answered later and from anywhere.
 	ServeSOMEIP(ctx context.Context, r *Request)
 }

@@ -11,7 +11,7 @@ import (
 
 // exchange is what answering a request needs.
 type exchange struct {
-	n        *Network
+	port     *port
 	header   someip.Header
 	back     way
 	answered atomic.Bool
@@ -23,12 +23,14 @@ func (r *Request) answer(typ someip.MessageType, code someip.ReturnCode, payload
 	if r.NoReturn || r.answered.Swap(true) {
 		return ErrAnswered
 	}
+	defer r.port.done()
+	n := r.port.n
 	if !r.header.MayAnswer() && code != someip.OK {
 		return nil // RC-1: an error never goes back to a request that came with a code
 	}
 	limit := someip.MaxUDPPayload
 	if r.back.conn != nil {
-		limit = r.n.maxPayload()
+		limit = n.maxPayload()
 	}
 	var tooLarge error
 	if len(payload) > limit { // UDP-2: case 11
@@ -38,7 +40,7 @@ func (r *Request) answer(typ someip.MessageType, code someip.ReturnCode, payload
 	m.Type, m.Code = typ, code
 	err := r.back.send(m)
 	if err != nil {
-		r.n.stats.sendErrors.Add(1)
+		n.stats.sendErrors.Add(1)
 	}
 	return errors.Join(tooLarge, err)
 }
@@ -91,7 +93,7 @@ func (p *port) dispatch(m someip.Message, back way) {
 	o, code := p.find(m.Header)
 	switch code {
 	case someip.OK:
-		o.serve(m, back)
+		p.serve(o, m, back)
 		return
 	case someip.UnknownService:
 		n.stats.unknownService.Add(1)
@@ -138,12 +140,16 @@ func (o *Offering) check(h someip.Header) someip.ReturnCode {
 }
 
 // serve hands a request to the handler.
-func (o *Offering) serve(m someip.Message, back way) {
+func (p *port) serve(o *Offering, m someip.Message, back way) {
 	r := &Request{
 		Payload: m.Payload, Peer: back.to, Method: m.Method, Client: m.Client, Session: m.Session,
 		NoReturn: m.Type == someip.RequestNoReturn, Reliable: back.conn != nil,
 	}
-	r.n, r.header, r.back = o.n, m.Header, back
+	r.port, r.header, r.back = p, m.Header, back
+	if !r.NoReturn {
+		p.requests.Add(1)
+		p.n.requests.count.Add(1)
+	}
 	o.cfg.Handler.ServeSOMEIP(o.ctx, r)
 }
 

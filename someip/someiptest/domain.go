@@ -73,6 +73,8 @@ func (d *Domain) Config(host byte) runtime.NetworkConfig {
 		},
 		ClientIDs: runtime.Range{First: 0x0100 + uint16(host)<<4, Last: 0x010F + uint16(host)<<4},
 		Ports:     runtime.Range{First: 31000, Last: 31063},
+		// Tests have handlers that never answer.
+		DrainTimeout: -1,
 	}
 }
 
