@@ -29,7 +29,7 @@ type node struct {
 	stop     func()
 }
 
-func start(t *testing.T, c *central, state string) *node {
+func start(t *testing.T, c *central, state string, expected ...[]byte) *node {
 	t.Helper()
 	n := &node{
 		ids: make(chan api.Identity, 16), services: make(chan []agent.Service, 64), ended: make(chan error, 1),
@@ -41,6 +41,9 @@ func start(t *testing.T, c *central, state string) *node {
 		OnServices: func(s []agent.Service) { n.services <- s },
 	})
 	require.NoError(t, err)
+	for _, set := range expected {
+		n.Expect(set)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { n.ended <- n.Run(ctx) })
@@ -96,6 +99,15 @@ func TestRegistersThenAnnounces(t *testing.T) {
 	n.Set("rear-ecu", instance("left", false))
 	require.NoError(t, n.Flush(t.Context()))
 	require.Len(t, c.updates, updates, "what did not change is not sent")
+}
+
+// What may come is stored before it comes, after what is there.
+func TestExpectedDescriptors(t *testing.T) {
+	c := newCentral(t)
+	set := []byte("descriptors of what may come")
+	start(t, c, t.TempDir(), set)
+	c.await(t, func() bool { return c.sets[hash(set)] != nil })
+	require.Equal(t, 1, c.synced)
 }
 
 func TestSourcesOfOneName(t *testing.T) {

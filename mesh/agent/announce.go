@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
@@ -21,7 +22,7 @@ const maxUploads = 8
 // announce gives the control plane all of the list, then each change as it comes;
 // what changes while a request runs goes with the next one (CAR-15).
 func (a *Agent) announce(ctx context.Context, registry meshv1.ServiceRegistryClient) error {
-	stored := map[string]bool{} // hashes that this control plane has
+	stored := &hashes{}
 	all, change := a.list.all()
 	if err := a.upload(ctx, registry, stored, all); err != nil {
 		return err
@@ -31,6 +32,13 @@ func (a *Agent) announce(ctx context.Context, registry meshv1.ServiceRegistryCli
 		return err
 	}
 	a.confirm(change, all, resp.GetRefusals())
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.uploadExpected(ctx, registry, stored) })
+	g.Go(func() error { return a.announceChanges(ctx, registry, stored) })
+	return g.Wait()
+}
+
+func (a *Agent) announceChanges(ctx context.Context, registry meshv1.ServiceRegistryClient, stored *hashes) error {
 	for {
 		req, changed, news := a.list.changes()
 		if req == nil {
@@ -54,28 +62,70 @@ func (a *Agent) announce(ctx context.Context, registry meshv1.ServiceRegistryCli
 
 // upload stores the descriptor sets first, so that nobody hears of an instance
 // whose interface cannot be had.
-func (a *Agent) upload(ctx context.Context, registry meshv1.ServiceRegistryClient, stored map[string]bool, services []*meshv1.ServiceInstance) error {
+func (a *Agent) upload(ctx context.Context, registry meshv1.ServiceRegistryClient, stored *hashes, services []*meshv1.ServiceInstance) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(maxUploads)
 	for _, s := range services {
 		hash := s.GetDescriptors()
-		if hash == "" || stored[hash] {
-			continue
+		if hash != "" && stored.add(hash) {
+			g.Go(func() error { return a.put(ctx, registry, hash) })
 		}
-		stored[hash] = true
-		set := a.list.descriptorSet(hash)
-		g.Go(func() error {
-			resp, err := registry.PutDescriptors(ctx, &meshv1.PutDescriptorsRequest{DescriptorSet: set})
-			if err != nil {
-				return err
-			}
-			if resp.GetHash() != hash {
-				return fmt.Errorf("the control plane stored %s under %s", hash, resp.GetHash())
-			}
-			return nil
-		})
 	}
 	return g.Wait()
+}
+
+// uploadExpected stores the descriptor sets of instances that may come, one after
+// the other: the control plane forces each to its disk, and an instance that
+// comes need not wait for that.
+func (a *Agent) uploadExpected(ctx context.Context, registry meshv1.ServiceRegistryClient, stored *hashes) error {
+	for _, hash := range a.list.expected() {
+		if stored.has(hash) {
+			continue
+		}
+		if err := a.put(ctx, registry, hash); err != nil {
+			return err
+		}
+		stored.add(hash)
+	}
+	return nil
+}
+
+func (a *Agent) put(ctx context.Context, registry meshv1.ServiceRegistryClient, hash string) error {
+	resp, err := registry.PutDescriptors(ctx, &meshv1.PutDescriptorsRequest{DescriptorSet: a.list.descriptorSet(hash)})
+	if err != nil {
+		return err
+	}
+	if resp.GetHash() != hash {
+		return fmt.Errorf("the control plane stored %s under %s", hash, resp.GetHash())
+	}
+	return nil
+}
+
+// hashes are those of the descriptor sets that a control plane has.
+type hashes struct {
+	mu  sync.Mutex
+	set map[string]struct{}
+}
+
+func (h *hashes) has(hash string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, ok := h.set[hash]
+	return ok
+}
+
+// add returns false if the hash is there already.
+func (h *hashes) add(hash string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, ok := h.set[hash]; ok {
+		return false
+	}
+	if h.set == nil {
+		h.set = map[string]struct{}{}
+	}
+	h.set[hash] = struct{}{}
+	return true
 }
 
 func (a *Agent) confirm(change uint64, services []*meshv1.ServiceInstance, refusals []*meshv1.Refusal) {
@@ -147,6 +197,21 @@ func (l *list) changes() (*meshv1.UpdateRequest, uint64, <-chan struct{}) {
 	}
 	clear(l.dirty)
 	return req, l.change, l.news
+}
+
+// Expect makes the descriptor set of an interface known to the control plane
+// before the first instance comes. It must be called before Run; nobody may
+// change the set.
+func (a *Agent) Expect(descriptors []byte) {
+	a.list.mu.Lock()
+	defer a.list.mu.Unlock()
+	a.list.sets[hashOf(descriptors)] = descriptors
+}
+
+func (l *list) expected() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.sets))
 }
 
 func (l *list) descriptorSet(hash string) []byte {

@@ -35,6 +35,7 @@ type gateway struct {
 	lock       *os.File
 	listeners  listeners
 	interfaces *bridge.Interfaces
+	expected   [][]byte // descriptor sets of instances that the networks may bring
 	table      *bridge.Table
 	networks   []*network
 	server     *grpcadapter.Server
@@ -139,8 +140,12 @@ func (g *gateway) loadInterfaces() error {
 		return err
 	}
 	for _, i := range set.Interfaces {
-		if err := g.interfaces.Add(i, set.Descriptors(i.FullName())); err != nil {
+		descriptors := set.Descriptors(i.FullName())
+		if err := g.interfaces.Add(i, descriptors); err != nil {
 			return err
+		}
+		if i.SOMEIP != nil && len(g.node.Networks) > 0 {
+			g.expected = append(g.expected, descriptors)
 		}
 	}
 	return nil
@@ -162,6 +167,9 @@ func (g *gateway) buildMesh() (err error) {
 	})
 	if err != nil {
 		return err
+	}
+	for _, set := range g.expected {
+		g.agent.Expect(set)
 	}
 	g.relay = relay.New(relay.Config{
 		Central: g.agent, Await: g.agent.Await, Store: g.path(adsStore),

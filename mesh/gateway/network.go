@@ -103,9 +103,9 @@ func (n *network) Import(ctx context.Context, offers chan<- bridge.Offer) error 
 
 // Expose implements [bridge.Adapter].
 func (n *network) Expose(ctx context.Context, inst bridge.Instance, svc bridge.Service) error {
-	o, ok := n.await(ctx)
-	if !ok {
-		return nil
+	o, err := n.await(ctx)
+	if err != nil {
+		return err
 	}
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -120,18 +120,22 @@ func (n *network) Expose(ctx context.Context, inst bridge.Instance, svc bridge.S
 	}
 }
 
-// await returns the open stack, once there is one; false when ctx ended first.
-func (n *network) await(ctx context.Context) (*opening, bool) {
+// await returns the open stack, or why it cannot be opened. While it is being
+// opened for the first time it waits.
+func (n *network) await(ctx context.Context) (*opening, error) {
 	for {
 		n.mu.Lock()
-		o, changed := n.open, n.changed
+		o, err, changed := n.open, n.err, n.changed
 		n.mu.Unlock()
 		if o != nil {
-			return o, true
+			return o, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the network is not open: %w", err)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, false
+			return nil, ctx.Err()
 		case <-changed:
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"time"
 
+	"carisma.dev/gateway/mesh/envoy"
 	"carisma.dev/gateway/mesh/relay"
 )
 
@@ -22,8 +23,8 @@ func (g *gateway) envoyAnswered(s relay.State) {
 	}
 }
 
-// awaitReady calls Ready once Envoy has acknowledged its listeners and lets
-// callers connect, which it does a moment later.
+// awaitReady calls Ready once Envoy is live, has acknowledged its listeners and
+// lets callers connect, which it does a moment later.
 func (g *gateway) awaitReady(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -32,13 +33,7 @@ func (g *gateway) awaitReady(ctx context.Context) error {
 	}
 	tick := time.NewTicker(connectInterval)
 	defer tick.Stop()
-	for {
-		var d net.Dialer
-		conn, err := d.DialContext(ctx, "unix", g.node.Egress.Socket)
-		if err == nil {
-			conn.Close()
-			break
-		}
+	for !g.answers(ctx) {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -51,4 +46,17 @@ func (g *gateway) awaitReady(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	return nil
+}
+
+func (g *gateway) answers(ctx context.Context) bool {
+	if g.supervisor.State().Phase != envoy.Live {
+		return false
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", g.node.Egress.Socket)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
 }

@@ -14,6 +14,7 @@ import (
 	"carisma.dev/gateway/mesh/gateway"
 	"carisma.dev/gateway/someip/runtime"
 	"carisma.dev/gateway/vehicles/cabin/gen/climatev1"
+	"carisma.dev/gateway/vehicles/cabin/gen/tripv1"
 )
 
 // bridged starts the vehicle with an ECU and returns a call of it through center.
@@ -89,6 +90,30 @@ func TestEnvoyIsRestarted(t *testing.T) {
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	eventually(t, call)
 	require.NotEqual(t, pid, v.center.status(t).Envoy.PID)
+}
+
+// A network whose address is not there concerns nobody else, and says why.
+func TestNetworkIsNotThere(t *testing.T) {
+	v := newVehicle(t)
+	v.center.start(t)
+	late := v.node(t, "late", "satellite", "127.78.0.3", `
+networks:
+  - {name: nowhere, address: 192.0.2.1/24, client_ids: 0x1200-0x12ff}
+`)
+	late.start(t)
+	s := late.status(t)
+	require.False(t, s.Networks[0].Up)
+	require.NotEmpty(t, s.Networks[0].Reason)
+	trip := tripv1.NewTripComputerClient(dial(t, late.egress))
+	eventually(t, func(ctx context.Context) error {
+		_, err := trip.Leg(ctx, &tripv1.TripComputerLegRequest{Name: "x"})
+		return err
+	})
+	require.Eventually(t, func() bool {
+		s = late.status(t)
+		return len(s.Instances) == 1 && s.Instances[0].Exposures[0].State == "failed"
+	}, patience, time.Millisecond)
+	require.Contains(t, s.Instances[0].Exposures[0].Reason, "not open")
 }
 
 func TestStateDirectoryHasOneGateway(t *testing.T) {
