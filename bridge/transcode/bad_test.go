@@ -1,6 +1,7 @@
 package transcode_test
 
 import (
+	"bytes"
 	"math"
 	"strings"
 	"testing"
@@ -138,6 +139,15 @@ func TestMalformedProtobuf(t *testing.T) {
 	got, err := codec.ToSOMEIP(nil, unknown)
 	require.NoError(t, err)
 	require.Equal(t, []byte{0, 0}, got)
+}
+
+// TestAmplification has two bytes that stand for a kilobyte, very often.
+func TestAmplification(t *testing.T) {
+	large := structOf(packed(member("numbers", 1, withType(arrayOf(uintOf(8), 0), func(t *model.SOMEIPType) { t.Count = 128 }))))
+	s := structOf(member("list", 1, arrayOf(messageOf(large), 4)))
+	_, err := compile(t, s).ToSOMEIP(nil, bytes.Repeat([]byte{0x0A, 0}, 1<<16))
+	require.ErrorIs(t, err, transcode.ErrRange)
+	require.EqualError(t, err, "list[16384]: value out of range: 16777220 bytes, up to 16777216 allowed")
 }
 
 func TestCompileRefuses(t *testing.T) {

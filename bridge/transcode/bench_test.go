@@ -1,12 +1,13 @@
 package transcode_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
+
+	"carisma.dev/gateway/bridge/transcode"
 )
 
 // sample is a message of the given number of fields, most of them set.
@@ -52,46 +53,71 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-func BenchmarkTranscode(b *testing.B) {
-	all := wide(b)
+// sampleOf returns the sample of a size, and its codec.
+func sampleOf(b *testing.B, fields int) (sample, *transcode.Codec) {
+	b.Helper()
 	for _, s := range samples(b) {
-		codec, wire := compile(b, all[s.name]), marshal(b, s.message)
-		someip, err := codec.ToSOMEIP(nil, wire)
-		require.NoError(b, err)
-		buffer := make([]byte, 0, 2*max(len(wire), len(someip)))
-		b.Run(fmt.Sprintf("%dToProto", s.fields), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = codec.ToProto(buffer, someip)
-			}
-		})
-		b.Run(fmt.Sprintf("%dToSOMEIP", s.fields), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = codec.ToSOMEIP(buffer, wire)
-			}
-		})
+		if s.fields == fields {
+			return s, compile(b, wide(b)[s.name])
+		}
+	}
+	b.Fatal("no such sample")
+	return sample{}, nil
+}
+
+func benchToProto(b *testing.B, fields int) {
+	b.Helper()
+	s, codec := sampleOf(b, fields)
+	wire := marshal(b, s.message)
+	someip, err := codec.ToSOMEIP(nil, wire)
+	require.NoError(b, err)
+	buffer := make([]byte, 0, 2*len(wire))
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = codec.ToProto(buffer, someip)
 	}
 }
 
-// BenchmarkProtobuf is the same with the generated code of protobuf-go, between
-// protobuf bytes and a struct.
-func BenchmarkProtobuf(b *testing.B) {
-	for _, s := range samples(b) {
-		wire := marshal(b, s.message)
-		buffer := make([]byte, 0, 2*len(wire))
-		b.Run(fmt.Sprintf("%dMarshal", s.fields), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = proto.MarshalOptions{}.MarshalAppend(buffer, s.message)
-			}
-		})
-		b.Run(fmt.Sprintf("%dUnmarshal", s.fields), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				proto.Reset(s.message)
-				_ = proto.Unmarshal(wire, s.message)
-			}
-		})
+func benchToSOMEIP(b *testing.B, fields int) {
+	b.Helper()
+	s, codec := sampleOf(b, fields)
+	wire := marshal(b, s.message)
+	buffer := make([]byte, 0, 4*len(wire))
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = codec.ToSOMEIP(buffer, wire)
 	}
 }
+
+func BenchmarkTranscode10ToProto(b *testing.B)   { benchToProto(b, 10) }
+func BenchmarkTranscode10ToSOMEIP(b *testing.B)  { benchToSOMEIP(b, 10) }
+func BenchmarkTranscode100ToProto(b *testing.B)  { benchToProto(b, 100) }
+func BenchmarkTranscode100ToSOMEIP(b *testing.B) { benchToSOMEIP(b, 100) }
+
+// The same with the generated code of protobuf-go, between protobuf bytes and a
+// Go struct.
+
+func benchMarshal(b *testing.B, fields int) {
+	b.Helper()
+	s, _ := sampleOf(b, fields)
+	buffer := make([]byte, 0, 2*len(marshal(b, s.message)))
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = proto.MarshalOptions{}.MarshalAppend(buffer, s.message)
+	}
+}
+
+func benchUnmarshal(b *testing.B, fields int) {
+	b.Helper()
+	s, _ := sampleOf(b, fields)
+	wire := marshal(b, s.message)
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = proto.Unmarshal(wire, s.message)
+	}
+}
+
+func BenchmarkProtobuf10Marshal(b *testing.B)    { benchMarshal(b, 10) }
+func BenchmarkProtobuf10Unmarshal(b *testing.B)  { benchUnmarshal(b, 10) }
+func BenchmarkProtobuf100Marshal(b *testing.B)   { benchMarshal(b, 100) }
+func BenchmarkProtobuf100Unmarshal(b *testing.B) { benchUnmarshal(b, 100) }

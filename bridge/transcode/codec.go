@@ -67,6 +67,22 @@ func (c *Codec) finish(r *run) {
 	}
 }
 
+// MaxSize is how large in bytes a translation may become. An empty submessage of
+// two bytes stands for all the default values of a struct, so that the size of
+// what is read does not limit what is written.
+const MaxSize = 16 << 20
+
+// check says whether another struct may begin.
+func (r *run) check(dst []byte, off int) *Error {
+	switch {
+	case r.depth >= payload.MaxDepth:
+		return malformed(off, "nested deeper than %d", payload.MaxDepth)
+	case len(dst)-r.base > MaxSize:
+		return tooLarge(len(dst)-r.base, MaxSize)
+	}
+	return nil
+}
+
 // maxKept is the most working memory in bytes that a codec keeps for the next run.
 const maxKept = 64 << 10
 
@@ -75,9 +91,9 @@ const maxKept = 64 << 10
 // returns dst as it was.
 func (c *Codec) ToProto(dst, someip []byte) ([]byte, error) {
 	if len(someip) > math.MaxInt32 {
-		return dst, tooLarge(len(someip))
+		return dst, tooLarge(len(someip), math.MaxInt32)
 	}
-	r := c.start(someip, 0)
+	r := c.start(someip, len(dst))
 	out, _, err := c.program.toProto(r, dst, 0, len(someip))
 	c.finish(r)
 	if err != nil {
@@ -92,7 +108,7 @@ func (c *Codec) ToProto(dst, someip []byte) ([]byte, error) {
 // dst as it was.
 func (c *Codec) ToSOMEIP(dst, proto []byte) ([]byte, error) {
 	if len(proto) > math.MaxInt32 {
-		return dst, tooLarge(len(proto))
+		return dst, tooLarge(len(proto), math.MaxInt32)
 	}
 	r := c.start(proto, len(dst))
 	out, err := c.program.toSOMEIP(r, dst, proto, 0, len(proto))
@@ -103,6 +119,6 @@ func (c *Codec) ToSOMEIP(dst, proto []byte) ([]byte, error) {
 	return out, nil
 }
 
-func tooLarge(n int) *Error {
-	return &Error{Offset: -1, Err: ErrRange, Reason: fmt.Sprintf("%d bytes, up to %d allowed", n, math.MaxInt32)}
+func tooLarge(n, limit int) *Error {
+	return &Error{Offset: -1, Err: ErrRange, Reason: fmt.Sprintf("%d bytes, up to %d allowed", n, limit)}
 }

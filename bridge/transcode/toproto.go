@@ -11,11 +11,11 @@ import (
 // toProto appends the protobuf bytes of the struct in r.src[off:end] and returns
 // the offset behind its last member.
 func (p *program) toProto(r *run, dst []byte, off, end int) ([]byte, int, *Error) {
-	if r.depth >= payload.MaxDepth {
-		return dst, off, malformed(off, "nested deeper than %d", payload.MaxDepth)
+	err := r.check(dst, off)
+	if err != nil {
+		return dst, off, err
 	}
 	r.depth++
-	var err *Error
 	switch {
 	case p.tagged:
 		dst, off, err = p.taggedToProto(r, dst, off, end)

@@ -5,14 +5,12 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"carisma.dev/gateway/someip/payload"
 )
 
 // toSOMEIP appends the SOME/IP bytes of the struct in the protobuf bytes b.
 func (p *program) toSOMEIP(r *run, dst, b []byte, off, end int) ([]byte, *Error) {
-	if r.depth >= payload.MaxDepth {
-		return dst, malformed(off, "nested deeper than %d", payload.MaxDepth)
+	if err := r.check(dst, off); err != nil {
+		return dst, err
 	}
 	r.depth++
 	base, err := p.index(r, b, off, end)

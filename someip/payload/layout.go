@@ -52,7 +52,8 @@ type Layout struct {
 	Width uint8
 	// Bits, if not 0, packs a bool or number of that many bits together with its
 	// neighbours in a struct, least significant bit first; bytes are filled
-	// before the next begins (CommonAPI's SomeIpIntegerBitWidth).
+	// before the next begins (CommonAPI's SomeIpIntegerBitWidth). A member without
+	// Bits begins with a new byte.
 	Bits   uint8
 	Signed bool // of an enum
 
