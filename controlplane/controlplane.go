@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"time"
 )
 
 // Config configures a control plane.
@@ -18,6 +19,9 @@ type Config struct {
 	Listener net.Listener
 	// State is the directory of its store; it is made if it does not exist.
 	State string
+	// Lease is how long a node lives without a beat; 0 means api.LeaseTimeout. More
+	// is for machines so busy that a beat may be late.
+	Lease time.Duration
 	// Logger takes the log; nil discards it.
 	Logger *slog.Logger
 }
@@ -25,7 +29,7 @@ type Config struct {
 // Run serves the control plane until ctx ends, then closes all streams and
 // returns nil. Before it returns an error nothing of it is left running.
 func Run(ctx context.Context, cfg Config) error {
-	s, err := New(cfg)
+	s, err := New(ctx, cfg)
 	if err != nil {
 		return err
 	}

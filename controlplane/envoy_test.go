@@ -27,14 +27,14 @@ import (
 
 // startEnvoy starts the proxy of a node. Its bootstrap has ADS only (CAR-39).
 func (a *agent) startEnvoy() *envoyProcess {
-	a.t.Helper()
+	a.tb.Helper()
 	path := os.Getenv("CARISMA_ENVOY")
 	if path == "" {
-		a.t.Skip("CARISMA_ENVOY names no Envoy binary")
+		a.tb.Skip("CARISMA_ENVOY names no Envoy binary")
 	}
-	dir := a.t.TempDir()
+	dir := a.tb.TempDir()
 	host, port, err := net.SplitHostPort(a.plane.Addr().String())
-	require.NoError(a.t, err)
+	require.NoError(a.tb, err)
 	h2 := map[string]any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": map[string]any{
 		"@type":                "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
 		"explicit_http_config": map[string]any{"http2_protocol_options": map[string]any{}},
@@ -63,21 +63,22 @@ func (a *agent) startEnvoy() *envoyProcess {
 			"name": "xds", "type": "STATIC", "connect_timeout": "1s", "typed_extension_protocol_options": h2,
 			"load_assignment": map[string]any{"cluster_name": "xds", "endpoints": []any{map[string]any{"lb_endpoints": []any{
 				map[string]any{"endpoint": map[string]any{"address": map[string]any{
-					"socket_address": map[string]any{"address": host, "port_value": json.Number(port)}}}},
+					"socket_address": map[string]any{"address": host, "port_value": json.Number(port)},
+				}}},
 			}}}},
 		}}},
 	}
 	raw, err := json.Marshal(bootstrap)
-	require.NoError(a.t, err)
+	require.NoError(a.tb, err)
 	file := filepath.Join(dir, "envoy.json")
-	require.NoError(a.t, os.WriteFile(file, raw, 0o600))
+	require.NoError(a.tb, os.WriteFile(file, raw, 0o600))
 	e := &envoyProcess{cmd: exec.Command(path, "-c", file, "--disable-hot-restart", "--concurrency", "1", "-l", "warn")}
 	e.cmd.Stderr = &e.log
-	require.NoError(a.t, e.cmd.Start())
-	a.t.Cleanup(func() {
+	require.NoError(a.tb, e.cmd.Start())
+	a.tb.Cleanup(func() {
 		e.kill()
-		if a.t.Failed() {
-			a.t.Logf("envoy of %s:\n%s", a.req.GetName(), e.log.Bytes())
+		if a.tb.Failed() {
+			a.tb.Logf("envoy of %s:\n%s", a.req.GetName(), e.log.Bytes())
 		}
 	})
 	return e
@@ -117,8 +118,8 @@ func (raw) Unmarshal(b []byte, v any) error {
 
 // serve runs a gRPC server that answers every method with its own name and what it
 // was asked by. With an error it answers that.
-func serve(t *testing.T, listener net.Listener, name string, fail error) string {
-	t.Helper()
+func serve(tb testing.TB, listener net.Listener, name string, fail error) string {
+	tb.Helper()
 	s := grpc.NewServer(grpc.ForceServerCodec(raw{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		var in []byte
 		if err := stream.RecvMsg(&in); err != nil {
@@ -133,7 +134,7 @@ func serve(t *testing.T, listener net.Listener, name string, fail error) string 
 		return stream.SendMsg(&out)
 	}))
 	go func() { _ = s.Serve(listener) }()
-	t.Cleanup(s.Stop)
+	tb.Cleanup(s.Stop)
 	if listener.Addr().Network() == "unix" {
 		return "unix:" + listener.Addr().String()
 	}
@@ -152,10 +153,10 @@ func serveTCP(t *testing.T, name string) string {
 // serveGateway plays the gateway of a node: it answers for itself and says why a
 // service is not there.
 func (a *agent) serveGateway() {
-	a.t.Helper()
+	a.tb.Helper()
 	l, err := net.Listen("unix", a.req.GetProxy().GetGatewaySocket())
-	require.NoError(a.t, err)
-	serve(a.t, l, "gateway-of-"+a.req.GetName(), nil)
+	require.NoError(a.tb, err)
+	serve(a.tb, l, "gateway-of-"+a.req.GetName(), nil)
 }
 
 type caller struct {
@@ -195,15 +196,15 @@ const (
 	trip    = "cabin.trip.v1.TripComputer"
 )
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	require.Eventually(t, ok, patience, 10*time.Millisecond, what)
+func eventually(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
+	require.Eventually(tb, ok, patience, 10*time.Millisecond, what)
 }
 
 // acked waits until a node's proxy has taken all that the registry says.
 func (a *agent) acked() {
-	a.t.Helper()
-	eventually(a.t, "the proxy of "+a.req.GetName()+" takes what it is sent", func() bool {
+	a.tb.Helper()
+	eventually(a.tb, "the proxy of "+a.req.GetName()+" takes what it is sent", func() bool {
 		for _, p := range a.plane.cache.Proxies() {
 			if p.Node != a.id.ID || p.Peer == "" {
 				continue

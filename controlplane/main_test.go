@@ -29,51 +29,51 @@ type plane struct {
 	stop  func()
 }
 
-func startPlane(t *testing.T, state string) *plane {
-	t.Helper()
+func startPlane(tb testing.TB, state string) *plane {
+	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	return startPlaneOn(t, state, listener)
+	require.NoError(tb, err)
+	return startPlaneOn(tb, state, listener)
 }
 
-func startPlaneOn(t *testing.T, state string, listener net.Listener) *plane {
-	t.Helper()
-	s, err := New(Config{Listener: listener, State: state})
-	require.NoError(t, err)
+func startPlaneOn(tb testing.TB, state string, listener net.Listener) *plane {
+	tb.Helper()
+	s, err := New(tb.Context(), Config{Listener: listener, State: state, Lease: 10 * patience})
+	require.NoError(tb, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx) }()
 	conn, err := grpc.NewClient("passthrough:///"+s.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	stopped := false
 	stop := func() {
 		if !stopped {
 			stopped = true
 			conn.Close()
 			cancel()
-			require.NoError(t, <-done)
+			require.NoError(tb, <-done)
 		}
 	}
-	t.Cleanup(stop)
+	tb.Cleanup(stop)
 	return &plane{Server: s, state: state, conn: conn, stop: stop}
 }
 
 // agent plays the gateway's side of a node.
 type agent struct {
-	t     *testing.T
+	tb    testing.TB
 	plane *plane
 	req   *meshv1.RegisterRequest
 	id    api.Identity
 }
 
-func (p *plane) join(t *testing.T, name, address string) *agent {
-	t.Helper()
-	dir := t.TempDir()
-	a := &agent{t: t, plane: p, req: &meshv1.RegisterRequest{
+func (p *plane) join(tb testing.TB, name, address string) *agent {
+	tb.Helper()
+	dir := tb.TempDir()
+	a := &agent{tb: tb, plane: p, req: &meshv1.RegisterRequest{
 		Name: name, Address: address,
 		Proxy: &meshv1.ProxyEndpoints{
-			IngressAddress: address, IngressPort: uint32(freePort(t, address)),
-			EgressAddress: address, EgressPort: uint32(freePort(t, address)),
+			IngressAddress: address, IngressPort: uint32(freePort(tb, address)),
+			EgressAddress: address, EgressPort: uint32(freePort(tb, address)),
 			EgressSocket: filepath.Join(dir, "egress.sock"), GatewaySocket: filepath.Join(dir, "gw.sock"),
 		},
 	}}
@@ -82,18 +82,18 @@ func (p *plane) join(t *testing.T, name, address string) *agent {
 }
 
 func (a *agent) register() {
-	a.t.Helper()
-	resp, err := meshv1.NewNodeRegistryClient(a.plane.conn).Register(a.t.Context(), a.req)
-	require.NoError(a.t, err)
+	a.tb.Helper()
+	resp, err := meshv1.NewNodeRegistryClient(a.plane.conn).Register(a.tb.Context(), a.req)
+	require.NoError(a.tb, err)
 	a.id = api.Identity{ID: resp.GetId(), Epoch: resp.GetEpoch()}
 	a.keepAlive()
 }
 
 // keepAlive holds the lease until the test or the control plane ends.
 func (a *agent) keepAlive() {
-	a.t.Helper()
+	a.tb.Helper()
 	stream, err := meshv1.NewNodeRegistryClient(a.plane.conn).KeepAlive(a.ctx())
-	require.NoError(a.t, err)
+	require.NoError(a.tb, err)
 	go func() {
 		ticker := time.NewTicker(api.HeartbeatInterval)
 		defer ticker.Stop()
@@ -109,31 +109,31 @@ func (a *agent) keepAlive() {
 	}()
 }
 
-func (a *agent) ctx() context.Context { return api.NewOutgoing(a.t.Context(), a.id) }
+func (a *agent) ctx() context.Context { return api.NewOutgoing(a.tb.Context(), a.id) }
 
 func (a *agent) services() meshv1.ServiceRegistryClient {
 	return meshv1.NewServiceRegistryClient(a.plane.conn)
 }
 
 func (a *agent) sync(services ...*meshv1.ServiceInstance) {
-	a.t.Helper()
+	a.tb.Helper()
 	resp, err := a.services().Synchronize(a.ctx(), &meshv1.SynchronizeRequest{Services: services})
-	require.NoError(a.t, err)
-	require.Empty(a.t, resp.GetRefusals())
+	require.NoError(a.tb, err)
+	require.Empty(a.tb, resp.GetRefusals())
 }
 
 func (a *agent) set(services ...*meshv1.ServiceInstance) {
-	a.t.Helper()
+	a.tb.Helper()
 	resp, err := a.services().Update(a.ctx(), &meshv1.UpdateRequest{Set: services})
-	require.NoError(a.t, err)
-	require.Empty(a.t, resp.GetRefusals())
+	require.NoError(a.tb, err)
+	require.Empty(a.tb, resp.GetRefusals())
 }
 
 func (a *agent) remove(names ...string) {
-	a.t.Helper()
+	a.tb.Helper()
 	resp, err := a.services().Update(a.ctx(), &meshv1.UpdateRequest{Remove: names})
-	require.NoError(a.t, err)
-	require.Empty(a.t, resp.GetRefusals())
+	require.NoError(a.tb, err)
+	require.Empty(a.tb, resp.GetRefusals())
 }
 
 func (a *agent) egress() string {
@@ -144,10 +144,10 @@ func (a *agent) ingress() string {
 	return netip.AddrPortFrom(netip.MustParseAddr(a.req.GetProxy().GetIngressAddress()), uint16(a.req.GetProxy().GetIngressPort())).String()
 }
 
-func freePort(t *testing.T, address string) uint16 {
-	t.Helper()
+func freePort(tb testing.TB, address string) uint16 {
+	tb.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	defer l.Close()
 	return netip.MustParseAddrPort(l.Addr().String()).Port()
 }

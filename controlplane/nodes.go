@@ -3,6 +3,7 @@ package controlplane
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"net/netip"
@@ -45,7 +46,7 @@ func checkReader(ctx context.Context, r *registry.Registry) error {
 func (s *nodeService) Register(_ context.Context, req *meshv1.RegisterRequest) (*meshv1.RegisterResponse, error) {
 	// What does not parse stays invalid, and the registry says what it is.
 	address, _ := netip.ParseAddr(req.GetAddress())
-	id, resumed, err := s.registry.Register(registry.Registration{
+	id, resumed, err := s.registry.Register(registry.Registration{ //nolint:contextcheck // probes belong to the registry, not to a request
 		Node: store.Node{
 			Name: req.GetName(), Address: address.Unmap(), Central: req.GetCentral(),
 			Proxy:     proxyOf(req.GetProxy()),
@@ -100,7 +101,7 @@ func (s *nodeService) KeepAlive(stream grpc.BidiStreamingServer[meshv1.KeepAlive
 func (s *nodeService) beat(stream grpc.BidiStreamingServer[meshv1.KeepAliveRequest, meshv1.KeepAliveResponse], id api.Identity) error {
 	answer := &meshv1.KeepAliveResponse{}
 	for {
-		if _, err := stream.Recv(); err == io.EOF {
+		if _, err := stream.Recv(); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err

@@ -22,12 +22,13 @@ import (
 // storeName is the store's file in the state directory.
 const storeName = "controlplane.db"
 
-// Times and bounds of the connections from nodes. A connection that died without
-// a word is noticed within pingInterval and pingTimeout, so that the stream that
-// follows it is not taken for a second one.
+// Times and bounds of the connections from nodes. The pings only tidy up after
+// connections that died without a word: leases notice a lost node sooner, and a
+// node that comes back has a newer epoch, which replaces its old stream. They are
+// patient, since a proxy that takes in many clusters answers late.
 const (
-	pingInterval = time.Second // the least that grpc-go allows
-	pingTimeout  = 500 * time.Millisecond
+	pingInterval = 2 * time.Second
+	pingTimeout  = 8 * time.Second
 	minPing      = 100 * time.Millisecond // of the nodes' own pings
 	maxMessage   = 8 << 20
 	maxStreams   = 1024
@@ -44,7 +45,7 @@ type Server struct {
 
 // New opens the store and the listener. Serve has to be called after, and closes
 // both.
-func New(cfg Config) (*Server, error) {
+func New(ctx context.Context, cfg Config) (*Server, error) {
 	log := cfg.Logger
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -52,27 +53,28 @@ func New(cfg Config) (*Server, error) {
 	listener := cfg.Listener
 	if listener == nil {
 		var err error
-		if listener, err = net.Listen("tcp", cfg.Listen.String()); err != nil {
+		var lc net.ListenConfig
+		if listener, err = lc.Listen(ctx, "tcp", cfg.Listen.String()); err != nil {
 			return nil, fmt.Errorf("control plane: %w", err)
 		}
 	}
 	s := &Server{log: log, listener: listener, cache: xds.NewCache(log)}
-	if err := s.open(cfg.State); err != nil {
+	if err := s.open(cfg); err != nil { //nolint:contextcheck // probes belong to the registry, not to a request
 		listener.Close()
 		return nil, fmt.Errorf("control plane: %w", err)
 	}
 	return s, nil
 }
 
-func (s *Server) open(state string) error {
-	db, err := store.Open(filepath.Join(state, storeName))
+func (s *Server) open(cfg Config) error {
+	db, err := store.Open(filepath.Join(cfg.State, storeName))
 	if err != nil {
 		return err
 	}
 	if db.Damaged() {
-		s.log.Error("store was damaged and is set aside; nodes have to prove their ids", "state", state)
+		s.log.Error("store was damaged and is set aside; nodes have to prove their ids", "state", cfg.State)
 	}
-	r, err := registry.New(registry.Config{Store: db, Logger: s.log, Probe: probeHTTP2})
+	r, err := registry.New(registry.Config{Store: db, Logger: s.log, Probe: probeHTTP2, Lease: cfg.Lease})
 	if err != nil {
 		db.Close()
 		return err
@@ -99,7 +101,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		grpc.MaxConcurrentStreams(maxStreams),
 	)
 	meshv1.RegisterNodeRegistryServer(g, &nodeService{registry: s.registry})
-	meshv1.RegisterServiceRegistryServer(g, &serviceService{ctx: ctx, registry: s.registry, store: s.store})
+	meshv1.RegisterServiceRegistryServer(g, &serviceService{done: ctx.Done(), registry: s.registry, store: s.store})
 	meshv1.RegisterStatusServer(g, &statusService{registry: s.registry, cache: s.cache})
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, xds.NewServer(ctx, s.cache, s.registry.Check))
 

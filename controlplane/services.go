@@ -21,7 +21,7 @@ import (
 // serviceService serves meshv1.ServiceRegistry.
 type serviceService struct {
 	meshv1.UnimplementedServiceRegistryServer
-	ctx      context.Context // of the server: watches end with it
+	done     <-chan struct{} // the server ends, and watches with it
 	registry *registry.Registry
 	store    *store.Store
 }
@@ -91,7 +91,7 @@ func (s *serviceService) WatchServices(req *meshv1.WatchServicesRequest, stream 
 				_, snap = sub.Take()
 			case <-stream.Context().Done():
 				return stream.Context().Err()
-			case <-s.ctx.Done():
+			case <-s.done:
 				return status.Error(codes.Unavailable, "the control plane ends")
 			}
 		}
@@ -110,7 +110,7 @@ func (s *serviceService) WatchServices(req *meshv1.WatchServicesRequest, stream 
 			}
 		case <-stream.Context().Done():
 			return stream.Context().Err()
-		case <-s.ctx.Done():
+		case <-s.done:
 			return status.Error(codes.Unavailable, "the control plane ends")
 		}
 	}

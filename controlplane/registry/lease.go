@@ -25,7 +25,7 @@ func (r *Registry) Beat(id api.Identity) error {
 	if err != nil {
 		return err
 	}
-	n.deadline = time.Now().Add(api.LeaseTimeout)
+	n.deadline = time.Now().Add(r.cfg.Lease)
 	return nil
 }
 

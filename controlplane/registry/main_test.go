@@ -24,7 +24,10 @@ type bench struct {
 	path  string
 }
 
-func newBench(t *testing.T) *bench { return newBenchProbe(t, nil) }
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	return newBenchProbe(t, nil)
+}
 
 func newBenchProbe(t *testing.T, probe Prober) *bench {
 	t.Helper()

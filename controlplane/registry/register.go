@@ -184,7 +184,7 @@ func (r *Registry) forgetOldest() {
 func (r *Registry) comeAlive(n *node) {
 	n.endProbe()
 	n.lost, n.since = false, time.Now()
-	r.startLease(n, api.LeaseTimeout)
+	r.startLease(n, r.cfg.Lease)
 	r.log.Info("node registered", "node", n.Name, "id", n.ID, "epoch", n.Epoch, "address", n.Address)
 	d := r.newDirty()
 	d.node(n) // and its services: the rank decides which of several owners counts

@@ -28,6 +28,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Probe tells whether the proxy of a lost node still answers; nil: it does not.
 	Probe Prober
+	// Lease is how long a node lives without a beat; 0 means api.LeaseTimeout.
+	Lease time.Duration
 }
 
 // Registry is safe for concurrent use.
@@ -54,6 +56,9 @@ type Registry struct {
 // New returns a registry with the nodes that the store knows. They have until the
 // end of the grace to show that they live.
 func New(cfg Config) (*Registry, error) {
+	if cfg.Lease == 0 {
+		cfg.Lease = api.LeaseTimeout
+	}
 	records, epoch, err := cfg.Store.Nodes()
 	if err != nil {
 		return nil, err
@@ -88,7 +93,7 @@ func New(cfg Config) (*Registry, error) {
 		r.nodes[n.ID] = n
 		if !n.Superseded {
 			r.names[n.Name] = n
-			r.startLease(n, Grace)
+			r.startLease(n, max(Grace, cfg.Lease))
 			d.node(n)
 		}
 	}

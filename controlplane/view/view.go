@@ -18,11 +18,11 @@ import (
 type Class uint8
 
 const (
-	// Gone: no instance can be reached. The node's own gateway tells callers why.
+	// Gone means that no instance can be reached. The node's own gateway tells callers why.
 	Gone Class = iota
-	// Local: on the node itself (CAR-26).
+	// Local means on the node itself (CAR-26).
 	Local
-	// Remote: on other nodes, through their ingress (CAR-27).
+	// Remote means on other nodes, through their ingress (CAR-27).
 	Remote
 )
 

@@ -18,28 +18,28 @@ import (
 
 var theNode = api.Identity{ID: nodeID, Epoch: 1}
 
-func cluster(t testing.TB, name string) *Resource {
-	t.Helper()
+func cluster(tb testing.TB, name string) *Resource {
+	tb.Helper()
 	c, err := edsCluster(name, nil)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	r, err := NewResource(cds, c)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return r
 }
 
 // variant is a cluster of the same name with another content.
-func variant(t testing.TB, name string, n int) *Resource {
-	t.Helper()
+func variant(tb testing.TB, name string, n int) *Resource {
+	tb.Helper()
 	c, err := edsCluster(name, nil)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	c.AltStatName = fmt.Sprint(n)
 	r, err := NewResource(cds, c)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return r
 }
 
-func endpoints(t testing.TB, name string, ports ...uint16) *Resource {
-	t.Helper()
+func endpoints(tb testing.TB, name string, ports ...uint16) *Resource {
+	tb.Helper()
 	var all []view.Endpoint
 	for _, port := range ports {
 		all = append(all, view.Endpoint{Node: nodeID, Address: registry.Address{
@@ -47,7 +47,7 @@ func endpoints(t testing.TB, name string, ports ...uint16) *Resource {
 		}})
 	}
 	r, err := newAssignment(name, all)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return r
 }
 
@@ -64,15 +64,16 @@ func (r *rig) ready() {
 	r.cache.Settle()
 }
 
-func bubble(t *testing.T, test func(t *testing.T, r *rig)) {
+func bubble(t *testing.T, test func(r *rig)) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { test(t, newRig(t)) })
+	synctest.Test(t, func(t *testing.T) { test(newRig(t)) })
 }
 
 // CAR-14, 17: a proxy gets what there is, then what changes, and nothing else.
 func TestChanges(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		r.ready()
 		r.apply(cluster(t, "left"), cluster(t, "right"), endpoints(t, "left", 1), endpoints(t, "right", 1))
 		p := r.connect(theNode, nil)
@@ -101,7 +102,8 @@ func TestChanges(t *testing.T) {
 
 // CAR-49: nothing to say is an answer too, once and to a wildcard only.
 func TestEmpty(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		r.ready()
 		p := r.connect(theNode, nil)
 		p.ask(cds)
@@ -114,7 +116,8 @@ func TestEmpty(t *testing.T) {
 
 // CAR-50: nothing before the digest of the node.
 func TestSilenceBeforeDigest(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		r.apply(cluster(t, "left"))
 		r.cache.Settle()
 		p := r.connect(theNode, nil)
@@ -131,7 +134,8 @@ func TestSilenceBeforeDigest(t *testing.T) {
 // nodes had the time to speak, and then only of differences. A proxy that holds
 // none is served at once.
 func TestHeldResources(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		left, right := cluster(t, "left"), cluster(t, "right")
 		r.cache.SetNode(nodeID, "rear", true)
 		r.apply(left, variant(t, "changed", 1))
@@ -157,7 +161,8 @@ func TestHeldResources(t *testing.T) {
 
 // While a response is under way changes merge, and the last state goes out.
 func TestMerge(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		r.ready()
 		r.apply(endpoints(t, "left", 1), endpoints(t, "right", 1))
 		p := r.connect(theNode, nil)
@@ -179,7 +184,8 @@ func TestMerge(t *testing.T) {
 
 // A name that is subscribed again is sent again: Envoy warms a cluster anew.
 func TestResubscribe(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		r.ready()
 		r.apply(endpoints(t, "left", 1))
 		p := r.connect(theNode, nil)
@@ -199,7 +205,8 @@ func TestResubscribe(t *testing.T) {
 // A refused response is halved until the bad resource is alone; it is set apart
 // and all others arrive. It stays apart for the next stream, until it changes.
 func TestNack(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		r.ready()
 		bad := variant(t, "bad", 1)
 		r.apply(bad)
@@ -239,7 +246,8 @@ func TestNack(t *testing.T) {
 // A change that is refused leaves the proxy with what it had; removals of the same
 // response are not lost.
 func TestNackOfChange(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		r.ready()
 		r.apply(variant(t, "a", 1), cluster(t, "b"))
 		p := r.connect(theNode, nil)
@@ -256,7 +264,8 @@ func TestNackOfChange(t *testing.T) {
 }
 
 func TestAckTracking(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		r.ready()
 		r.apply(endpoints(t, "left", 1))
 		p := r.connect(theNode, nil)
@@ -277,7 +286,8 @@ func TestAckTracking(t *testing.T) {
 
 // CAR-3, 11, 13: who may be served.
 func TestStreams(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		r.ready()
 		first := r.connect(theNode, nil)
 		first.ask(cds)
@@ -311,7 +321,8 @@ func TestStreams(t *testing.T) {
 }
 
 func TestStreamsOfOthers(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		nobody := r.connect(api.Identity{}, nil)
 		require.ErrorContains(t, nobody.error(), errCheck.Error())
 		other := r.connect(theNode, nil)
@@ -323,7 +334,8 @@ func TestStreamsOfOthers(t *testing.T) {
 }
 
 func TestUnknownType(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		r.ready()
 		p := r.connect(theNode, nil)
 		p.ask("type.googleapis.com/envoy.service.runtime.v3.Runtime")

@@ -31,14 +31,14 @@ const nodeID = "f81d4fae-7dec-41d0-a765-00a0c91e6bf6"
 // rig is a served cache. Its tests run in a bubble, where "nothing comes" can be
 // told from "nothing comes yet".
 type rig struct {
-	t     testing.TB
+	t     *testing.T
 	cache *Cache
 	conn  *grpc.ClientConn
 }
 
 var errCheck = errors.New("no such node")
 
-func newRig(t testing.TB) *rig {
+func newRig(t *testing.T) *rig {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cache := NewCache(slog.New(slog.DiscardHandler))

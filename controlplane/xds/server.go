@@ -73,7 +73,7 @@ func (s *Server) serve(inner grpc.ServerStream, run func(*visit) error) error {
 	}
 	ctx, cancel := context.WithCancelCause(inner.Context())
 	defer cancel(nil)
-	v := &visit{server: s, id: id, ctx: ctx, cancel: cancel}
+	v := &visit{server: s, id: id, cancel: cancel}
 	done := make(chan error, 1)
 	go func() {
 		defer v.leave()
@@ -95,7 +95,6 @@ func (s *Server) serve(inner grpc.ServerStream, run func(*visit) error) error {
 type visit struct {
 	server *Server
 	id     api.Identity
-	ctx    context.Context
 	cancel context.CancelCauseFunc
 
 	mu     sync.Mutex
@@ -104,14 +103,14 @@ type visit struct {
 }
 
 // enter takes the node of a request, and replaces it by the key of the stream.
-func (v *visit) enter(n *corev3.Node) (*corev3.Node, error) {
+func (v *visit) enter(ctx context.Context, n *corev3.Node) (*corev3.Node, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.left {
 		return nil, errStreamGone
 	}
 	if v.stream == nil {
-		if err := v.admit(n); err != nil {
+		if err := v.admit(ctx, n); err != nil {
 			v.cancel(err)
 			return nil, err
 		}
@@ -120,7 +119,7 @@ func (v *visit) enter(n *corev3.Node) (*corev3.Node, error) {
 }
 
 // admit judges the first request, the only one that has to carry a node.
-func (v *visit) admit(n *corev3.Node) error {
+func (v *visit) admit(ctx context.Context, n *corev3.Node) error {
 	if n.GetId() != v.id.ID {
 		v.server.cache.refusedStream()
 		return status.Errorf(codes.PermissionDenied, "node.id %q is not the id of the request", n.GetId()) // CAR-11
@@ -130,10 +129,10 @@ func (v *visit) admit(n *corev3.Node) error {
 		return status.Errorf(codes.Unimplemented, "clients of kind %q are not served", kind)
 	}
 	address := ""
-	if p, ok := peer.FromContext(v.ctx); ok {
+	if p, ok := peer.FromContext(ctx); ok {
 		address = p.Addr.String()
 	}
-	st, err := v.server.cache.attach(v.ctx, v.id, address, v.cancel)
+	st, err := v.server.cache.attach(ctx, v.id, address, v.cancel)
 	v.stream = st
 	return err
 }
@@ -168,7 +167,7 @@ type deltaStream struct {
 func (d *deltaStream) Recv() (*discoveryv3.DeltaDiscoveryRequest, error) {
 	req, err := d.AggregatedDiscoveryService_DeltaAggregatedResourcesServer.Recv()
 	if err == nil {
-		req.Node, err = d.v.enter(req.GetNode())
+		req.Node, err = d.v.enter(d.Context(), req.GetNode())
 	}
 	return req, err
 }
@@ -186,7 +185,7 @@ type sotwStream struct {
 func (d *sotwStream) Recv() (*discoveryv3.DiscoveryRequest, error) {
 	req, err := d.AggregatedDiscoveryService_StreamAggregatedResourcesServer.Recv()
 	if err == nil {
-		req.Node, err = d.v.enter(req.GetNode())
+		req.Node, err = d.v.enter(d.Context(), req.GetNode())
 	}
 	return req, err
 }

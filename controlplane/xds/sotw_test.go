@@ -71,7 +71,8 @@ func (c *sotwClient) next() int {
 }
 
 func TestStateOfTheWorld(t *testing.T) {
-	bubble(t, func(t *testing.T, r *rig) {
+	bubble(t, func(r *rig) {
+		t := r.t
 		r.ready()
 		r.apply(endpoints(t, "left", 1), endpoints(t, "right", 1), endpoints(t, "other", 1))
 		c := r.connectSotw()
