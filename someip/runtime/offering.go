@@ -225,13 +225,13 @@ func (o *Offering) targets(e *event) []way {
 // connection.
 func (o *Offering) wayTo(e *event, to sd.Endpoints) (way, bool) {
 	if !e.cfg.Reliable {
-		return way{udp: o.udp.socket(), to: to.UDP}, to.UDP.IsValid()
+		return way{udp: o.udp.socket(), to: to.UDP, sent: &o.n.stats.sent}, to.UDP.IsValid()
 	}
 	if !to.TCP.IsValid() {
 		return way{}, false
 	}
 	c := o.tcp.tcp.Conn(to.TCP)
-	return way{conn: c, to: to.TCP}, c != nil
+	return way{conn: c, to: to.TCP, sent: &o.n.stats.sent}, c != nil
 }
 
 // Subscribers returns the number of endpoints that an event would be sent to now.

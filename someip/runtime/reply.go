@@ -17,6 +17,7 @@ func (n *Network) receiveClient(from netip.AddrPort, conn *endpoint.Conn, b []by
 			return // UDP-7: boundaries cannot be trusted
 		}
 		b = rest
+		n.stats.received.Add(1)
 		switch {
 		case m.Type.TP():
 			n.stats.segments.Add(1) // TP-10
@@ -54,6 +55,7 @@ func (n *Network) receiveMulticast(from netip.AddrPort, b []byte) {
 			return
 		}
 		b = rest
+		n.stats.received.Add(1)
 		if m.Type != someip.Notification {
 			n.stats.wrongType.Add(1)
 			continue

@@ -50,7 +50,7 @@ func (r *Request) answer(typ someip.MessageType, code someip.ReturnCode, payload
 // (1.6); only requests get one, and only these of the stack carry no payload (RC-4).
 func (p *port) receive(from netip.AddrPort, conn *endpoint.Conn, b []byte) {
 	n := p.n
-	back := way{conn: conn, udp: p.udp, to: from}
+	back := way{conn: conn, udp: p.udp, to: from, sent: &n.stats.sent}
 	if from == p.addr() {
 		n.stats.wrongType.Add(1) // RC-6: our own words
 		return
@@ -70,6 +70,7 @@ func (p *port) receive(from netip.AddrPort, conn *endpoint.Conn, b []byte) {
 			return
 		}
 		b = rest
+		n.stats.received.Add(1)
 		p.dispatch(m, back)
 	}
 }

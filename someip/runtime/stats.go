@@ -6,9 +6,10 @@ import (
 	"carisma.dev/gateway/someip/sd"
 )
 
-// Stats counts what a network received and could not use, and what it could not
-// send, since it was opened.
+// Stats counts, since a network was opened, its messages but those of service
+// discovery, what it received and could not use, and what it could not send.
 type Stats struct {
+	Sent, Received    uint64 // messages handed to the network, and messages parsed
 	Malformed         uint64 // datagrams with bytes that are no message, and broken streams
 	WrongProtocol     uint64 // messages of another protocol version (HDR-3)
 	Segments          uint64 // TP segments where none is expected (TP-10)
@@ -26,7 +27,7 @@ type Stats struct {
 }
 
 type counters struct {
-	malformed, wrongProtocol, segments, unknownService, wrongInterface, unknownMethod,
+	sent, received, malformed, wrongProtocol, segments, unknownService, wrongInterface, unknownMethod,
 	wrongType, wrongReturnCode, unmatched, unexpected, timeouts,
 	eventsDropped, sendErrors, connections atomic.Uint64
 }
@@ -35,6 +36,8 @@ type counters struct {
 func (n *Network) Stats() Stats {
 	c := &n.stats
 	return Stats{
+		Sent:              c.sent.Load(),
+		Received:          c.received.Load(),
 		Malformed:         c.malformed.Load(),
 		WrongProtocol:     c.wrongProtocol.Load(),
 		Segments:          c.segments.Load(),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"sync/atomic"
 
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/endpoint"
@@ -16,6 +17,7 @@ type way struct {
 	conn *endpoint.Conn
 	udp  *endpoint.UDP
 	to   netip.AddrPort
+	sent *atomic.Uint64 // counts the messages handed over
 }
 
 // send hands m over. It does not keep the payload.
@@ -30,11 +32,17 @@ func (w way) send(m someip.Message) error {
 	return err
 }
 
-func (w way) write(b []byte) error {
+// write hands over one whole message.
+func (w way) write(b []byte) (err error) {
 	if w.conn != nil {
-		return w.conn.Send(b)
+		err = w.conn.Send(b)
+	} else {
+		err = w.udp.Send(w.to, b)
 	}
-	return w.udp.Send(w.to, b)
+	if err == nil {
+		w.sent.Add(1)
+	}
+	return err
 }
 
 // way finds how to reach the instance now. Over TCP it connects first where there
@@ -49,13 +57,13 @@ func (c *Client) way(ctx context.Context, reliable bool, size int) (way, error) 
 	case !reliable && size > someip.MaxUDPPayload, reliable && size > c.n.maxPayload():
 		return way{}, ErrTooLarge // UDP-2: case 11
 	case !reliable:
-		return way{udp: c.n.udp, to: st.Endpoints.UDP}, nil
+		return way{udp: c.n.udp, to: st.Endpoints.UDP, sent: &c.n.stats.sent}, nil
 	}
 	conn, err := st.link.get(ctx)
 	if err != nil {
 		return way{}, c.linkError(st, err)
 	}
-	return way{conn: conn, to: st.Endpoints.TCP}, nil
+	return way{conn: conn, to: st.Endpoints.TCP, sent: &c.n.stats.sent}, nil
 }
 
 func (c *Client) linkError(st *remoteState, err error) error {
