@@ -6,7 +6,8 @@ import "time"
 // is stopped.
 type timer struct {
 	at   time.Time
-	pos  int // position in the heap, from 1; 0: stopped
+	seq  uint64 // when it was set: decides between equal times
+	pos  int    // position in the heap, from 1; 0: stopped
 	fire func(now time.Time)
 }
 
@@ -16,11 +17,13 @@ func (t *timer) armed() bool { return t.pos > 0 }
 // comparisons for each renewal and nothing while they run.
 type timers struct {
 	heap []*timer
+	seq  uint64
 }
 
 // set starts t, or moves it.
 func (s *timers) set(t *timer, at time.Time) {
-	t.at = at
+	s.seq++
+	t.at, t.seq = at, s.seq
 	if t.pos == 0 {
 		s.heap = append(s.heap, t)
 		t.pos = len(s.heap)
@@ -62,7 +65,7 @@ func (s *timers) run(now time.Time) {
 func (s *timers) up(i int) int {
 	for i > 0 {
 		parent := (i - 1) / 2
-		if !s.heap[i].at.Before(s.heap[parent].at) {
+		if !s.less(i, parent) {
 			break
 		}
 		s.swap(i, parent)
@@ -75,7 +78,7 @@ func (s *timers) down(i int) {
 	for {
 		least := i
 		for child := 2*i + 1; child <= 2*i+2 && child < len(s.heap); child++ {
-			if s.heap[child].at.Before(s.heap[least].at) {
+			if s.less(child, least) {
 				least = child
 			}
 		}
@@ -85,6 +88,15 @@ func (s *timers) down(i int) {
 		s.swap(i, least)
 		i = least
 	}
+}
+
+// less orders by time, and what is due at once as it was set.
+func (s *timers) less(i, j int) bool {
+	a, b := s.heap[i], s.heap[j]
+	if c := a.at.Compare(b.at); c != 0 {
+		return c < 0
+	}
+	return a.seq < b.seq
 }
 
 func (s *timers) swap(i, j int) {
