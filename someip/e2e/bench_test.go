@@ -35,42 +35,40 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// The sizes are those of the protected data.
-func benchmark(b *testing.B, run func(b *testing.B, config e2e.Config, data []byte)) {
+// run measures an operation of each profile on protected data of several sizes.
+func run(b *testing.B, prepare func(c e2e.Config, data []byte) func() error) {
+	b.Helper()
 	for _, profile := range profiles {
 		for _, size := range []int{64, 1024, 64<<10 - 1} {
 			b.Run(fmt.Sprintf("%v/%d", profile, size), func(b *testing.B) {
+				operation := prepare(e2e.Config{Profile: profile, Offset: 8}, make([]byte, size))
 				b.SetBytes(int64(size))
 				b.ReportAllocs()
-				run(b, e2e.Config{Profile: profile, Offset: 8, MaxDelta: 1}, make([]byte, size))
+				for b.Loop() {
+					if err := operation(); err != nil {
+						b.Fatal(err)
+					}
+				}
 			})
 		}
 	}
 }
 
 func BenchmarkProtect(b *testing.B) {
-	benchmark(b, func(b *testing.B, config e2e.Config, data []byte) {
-		protector, err := e2e.NewProtector(config)
+	run(b, func(c e2e.Config, data []byte) func() error {
+		protector, err := e2e.NewProtector(c)
 		require.NoError(b, err)
-		for b.Loop() {
-			if err := protector.Protect(data); err != nil {
-				b.Fatal(err)
-			}
-		}
+		return func() error { return protector.Protect(data) }
 	})
 }
 
 func BenchmarkCheck(b *testing.B) {
-	benchmark(b, func(b *testing.B, config e2e.Config, data []byte) {
-		protector, err := e2e.NewProtector(config)
+	run(b, func(c e2e.Config, data []byte) func() error {
+		protector, err := e2e.NewProtector(c)
 		require.NoError(b, err)
 		require.NoError(b, protector.Protect(data))
-		checker, err := e2e.NewChecker(config)
+		checker, err := e2e.NewChecker(c)
 		require.NoError(b, err)
-		for b.Loop() {
-			if r := checker.Check(data); r.Err != nil {
-				b.Fatal(r.Err)
-			}
-		}
+		return func() error { return checker.Check(data).Err }
 	})
 }

@@ -22,8 +22,8 @@ func Example() {
 
 	var b []byte
 	for session := range uint16(4) {
-		event := someip.NewNotification(0x1234, 0x8777, 1, session+1, []byte("data"))
-		if b, err = protector.AppendMessage(b[:0], event); err != nil {
+		m := someip.NewNotification(0x1234, 0x8777, 1, session+1, []byte("data"))
+		if b, err = protector.AppendMessage(b[:0], m); err != nil {
 			fmt.Println(err)
 			return
 		}

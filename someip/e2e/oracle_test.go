@@ -72,6 +72,7 @@ func TestOracle(t *testing.T) {
 			for i := range config.DataIDList {
 				config.DataIDList[i] = byte(random.Uint32())
 			}
+		default:
 		}
 		if config.Profile != e2e.P02 { // it has no offset
 			config.Offset = random.IntN(20)

@@ -11,10 +11,10 @@ import (
 	"carisma.dev/gateway/someip/e2e"
 )
 
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
+func unhex(tb testing.TB, s string) []byte {
+	tb.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return b
 }
 

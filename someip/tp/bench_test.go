@@ -41,11 +41,11 @@ func TestNoAllocations(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, receive))
 }
 
-func parsed(t testing.TB, m someip.Message) []someip.Message {
-	t.Helper()
+func parsed(tb testing.TB, m someip.Message) []someip.Message {
+	tb.Helper()
 	var all []someip.Message
-	for _, b := range split(t, tp.Rule{}, m) {
-		all = append(all, parse(t, b))
+	for _, b := range split(tb, tp.Rule{}, m) {
+		all = append(all, parse(tb, b))
 	}
 	return all
 }

@@ -67,7 +67,7 @@ func reassembled(t *testing.T, datagrams [][]byte) {
 func TestCorpusPcap(t *testing.T) {
 	b := corpus(t, "pcap/nDPI/someip-tp.pcap")
 	const fileHeader, recordHeader = 24, 16
-	require.EqualValues(t, 0xA1B2C3D4, binary.LittleEndian.Uint32(b))
+	require.Equal(t, uint32(0xA1B2C3D4), binary.LittleEndian.Uint32(b))
 	var datagrams [][]byte
 	for b = b[fileHeader:]; len(b) > 0; {
 		size := int(binary.LittleEndian.Uint32(b[8:]))

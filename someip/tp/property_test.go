@@ -38,7 +38,7 @@ func shuffle(random *rand.Rand, all []arrival, distance int) {
 // message that was sent, and memory stays bounded. Without loss and doubles every
 // message comes out.
 func TestReorderLossDuplication(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(180) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		loss, double := float64(seed%3)*0.1, float64(seed/3%3)*0.1
 		cfg := tp.Config{Reorder: 3, MaxPeerMessages: 4, MaxPeerBytes: 128 << 10, CancelOverlap: seed%2 == 0}
@@ -72,11 +72,16 @@ func TestReorderLossDuplication(t *testing.T) {
 			at = at.Add(time.Millisecond)
 			whole, _ := r.Receive(at, path, parse(t, a.segment))
 			if whole != nil {
-				require.Equal(t, sent[a.message].Append(nil), whole, "seed %d", seed)
+				if !bytes.Equal(sent[a.message].Append(nil), whole) {
+					t.Fatalf("seed %d: message %d is mixed", seed, a.message)
+				}
 				delivered[a.message]++
 			}
-			require.LessOrEqual(t, r.Stats().Bytes, cfg.MaxPeerBytes)
-			balanced(t, r.Stats())
+			s := r.Stats()
+			balanced(t, s)
+			if s.Bytes > cfg.MaxPeerBytes {
+				t.Fatalf("seed %d: %d bytes", seed, s.Bytes)
+			}
 		}
 		if loss == 0 && double == 0 {
 			require.Len(t, delivered, messages, "seed %d: %+v", seed, r.Stats())

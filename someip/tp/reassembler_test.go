@@ -87,17 +87,17 @@ func (b *bench) cancelled(reason tp.Reason, n uint64) {
 	balanced(b.t, s)
 }
 
-func balanced(t testing.TB, s tp.Stats) {
-	t.Helper()
+func balanced(tb testing.TB, s tp.Stats) {
+	tb.Helper()
 	over := s.Completed
 	for _, n := range s.Cancelled {
 		over += n
 	}
 	if s.Started != over+uint64(s.Open) {
-		t.Fatalf("%d messages started: %+v", s.Started, s)
+		tb.Fatalf("%d messages started: %+v", s.Started, s)
 	}
 	if s.Open == 0 && s.Bytes != 0 {
-		t.Fatalf("%d bytes held for nothing", s.Bytes)
+		tb.Fatalf("%d bytes held for nothing", s.Bytes)
 	}
 }
 

@@ -25,26 +25,26 @@ func event(session uint16, payload []byte) someip.Message {
 }
 
 // split returns the datagrams of a message.
-func split(t testing.TB, rule tp.Rule, m someip.Message) [][]byte {
-	t.Helper()
+func split(tb testing.TB, rule tp.Rule, m someip.Message) [][]byte {
+	tb.Helper()
 	s, err := rule.Segment(m)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	var all [][]byte
 	for more := true; more; {
 		left := s.Segments()
 		var b []byte
 		b, more = s.Append(nil)
-		require.Equal(t, more, left > 1)
+		require.Equal(tb, more, left > 1)
 		all = append(all, b)
 	}
 	return all
 }
 
-func parse(t testing.TB, b []byte) someip.Message {
-	t.Helper()
+func parse(tb testing.TB, b []byte) someip.Message {
+	tb.Helper()
 	m, rest, err := someip.ParseMessage(b)
-	require.NoError(t, err)
-	require.Empty(t, rest)
+	require.NoError(tb, err)
+	require.Empty(tb, rest)
 	return m
 }
 
