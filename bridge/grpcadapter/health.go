@@ -9,21 +9,28 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// health is the health service. Names are mesh names and full names of
-// interfaces, which serve while an instance does; no name is the gateway, or
-// the instance whose mesh name the authority is.
+// health is the health service. Without a mesh name as authority it answers for
+// the whole mesh: names are mesh names and full names of interfaces, which serve
+// while an instance does; no name is the gateway. With one it answers for that
+// instance, if it is served here: a proxy that has no path to an instance asks
+// its own gateway in its place, and must not hear that all is well.
 type health struct {
 	healthv1.UnimplementedHealthServer
 	server *Server
 }
 
 func (d *directory) health(authority, service string) (healthv1.HealthCheckResponse_ServingStatus, bool) {
-	if service == "" {
-		name := meshName(authority)
-		if d.targets[name] == nil && !isMeshName(name) {
-			return healthv1.HealthCheckResponse_SERVING, true
+	switch name := meshName(authority); {
+	case d.targets[name] != nil:
+		t := d.targets[name]
+		if service != "" && service != t.family.name && meshName(service) != t.name {
+			return healthv1.HealthCheckResponse_SERVICE_UNKNOWN, false
 		}
-		service = name
+		return serving(t.svc != nil), true
+	case isMeshName(name):
+		return healthv1.HealthCheckResponse_SERVICE_UNKNOWN, false
+	case service == "":
+		return healthv1.HealthCheckResponse_SERVING, true
 	}
 	if t := d.targets[meshName(service)]; t != nil {
 		return serving(t.up), true

@@ -35,6 +35,11 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, serving, check(trip))
 	require.Equal(t, serving, check(climateName))
 	require.Equal(t, serving, check("", grpc.CallAuthority(left)))
+	require.Equal(t, serving, check(left, grpc.CallAuthority(left)))
+	require.Equal(t, serving, check(climateName, grpc.CallAuthority(left)))
+	require.Equal(t, codes.NotFound, check(trip, grpc.CallAuthority(left)))
+	// It is up elsewhere, but who asks for it here has no path to it.
+	require.Equal(t, notServing, check("", grpc.CallAuthority(trip)))
 	require.Equal(t, codes.NotFound, check("no.such"))
 	require.Equal(t, codes.NotFound, check("", grpc.CallAuthority("roof.cabin.climate.v1.climate")))
 

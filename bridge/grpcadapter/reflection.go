@@ -14,8 +14,10 @@ import (
 	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"carisma.dev/gateway/bridge/status"
+	"carisma.dev/gateway/codegen/protos/carismav1"
 )
 
 // reflector serves reflection for what is in the mesh while it is asked.
@@ -45,7 +47,7 @@ func (r reflector) view(stream grpc.ServerStream) (reflection.ServerOptions, err
 	d := r.server.current.Load()
 	name := meshName(header(stream.Context(), ":authority"))
 	if t := d.targets[name]; t != nil {
-		if !t.up {
+		if t.svc == nil { // the instance itself answers, wherever it is
 			return reflection.ServerOptions{}, t.unavailable()
 		}
 		v := view{server: r.server, only: name}
@@ -113,13 +115,16 @@ func (v view) sets() []*descriptorSet {
 	return append(sets, ownServices())
 }
 
-// ownServices is the set of the services that the gateway itself implements.
+// ownServices is the set of the services that the gateway itself implements,
+// and of what it puts into the details of a status.
 var ownServices = sync.OnceValue(func() *descriptorSet {
 	set := &descriptorSet{files: &protoregistry.Files{}, extensions: &protoregistry.Types{}}
 	for _, f := range []protoreflect.FileDescriptor{
 		healthv1.File_grpc_health_v1_health_proto,
 		reflectionv1.File_grpc_reflection_v1_reflection_proto,
 		reflectionv1alpha.File_grpc_reflection_v1alpha_reflection_proto,
+		timestamppb.File_google_protobuf_timestamp_proto,
+		carismav1.File_carisma_v1_error_proto,
 	} {
 		set.err = errors.Join(set.err, set.files.RegisterFile(f))
 	}

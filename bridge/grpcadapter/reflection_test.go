@@ -83,7 +83,7 @@ func TestReflection(t *testing.T) {
 
 	all := reflect(t, conn)
 	require.Equal(t, append([]string{climateName, tripName}, own...), all.list())
-	for _, symbol := range []string{climateName, climateName + ".Describe", "cabin.climate.v1.Vent", tripName, own[0]} {
+	for _, symbol := range []string{climateName, climateName + ".Describe", "cabin.climate.v1.Vent", tripName, own[0], "carisma.v1.ErrorDetail"} {
 		resp := all.symbol(symbol)
 		require.NotEmpty(t, resp.GetFileDescriptorResponse().GetFileDescriptorProto(), "%s: %v", symbol, resp)
 	}

@@ -55,6 +55,14 @@ func needNamespaces(t *testing.T) {
 // up runs the sample vehicle for a test and shows its logs if the test fails.
 func up(t *testing.T, o run.Options) *run.Runner {
 	t.Helper()
+	r := prepare(t, o)
+	require.NoError(t, r.Start())
+	return r
+}
+
+// prepare makes the hosts of the sample vehicle, on which nothing runs yet.
+func prepare(t *testing.T, o run.Options) *run.Runner {
+	t.Helper()
 	o.Dir = shortTempDir(t)
 	o.Carisma = program(t, "carisma")
 	o.Envoy = peers.Need(t, peers.Envoy)[0]
@@ -68,7 +76,6 @@ func up(t *testing.T, o run.Options) *run.Runner {
 			showLogs(t, o.Dir)
 		}
 	})
-	require.NoError(t, r.Start())
 	return r
 }
 

@@ -1,0 +1,96 @@
+package flows_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"carisma.dev/gateway/interop/judge"
+	"carisma.dev/gateway/interop/peers"
+	"carisma.dev/gateway/mesh/gateway"
+	"carisma.dev/gateway/vehicles/hosts"
+	"carisma.dev/gateway/vehicles/run"
+)
+
+// sdPorts are the ports that tshark cannot know.
+var sdPorts = judge.Ports{UDP: []uint16{30490}}
+
+// All flows with vsomeip as ECU and as client: tshark decodes as many SOME/IP
+// messages as the gateway says it has sent and received, and finds nothing
+// wrong; and no SD message reaches center, which is not on the ECU's network.
+func TestPackets(t *testing.T) {
+	peers.Need(t, peers.Envoy, peers.Vsomeip)
+	needNamespaces(t)
+	r := prepare(t, run.Options{Namespaces: true, Peers: "vsomeip"})
+	dir := t.TempDir()
+	ecus := record(t, r, "rear", "rear-ecu", filepath.Join(dir, "ecus.pcap"))
+	backbone := record(t, r, "center", "backbone", filepath.Join(dir, "backbone.pcap"))
+	require.NoError(t, r.Start())
+	play(t, r, loadScenario(t))
+	require.NoError(t, r.Process("climate-ecu").Stop())
+
+	// The gateway goes on offering, so its counters are read on both sides of the
+	// end of the recording.
+	least := count(t, r)
+	_, err := ecus.Stop()
+	require.NoError(t, err)
+	most := count(t, r)
+	_, err = backbone.Stop()
+	require.NoError(t, err)
+
+	report := check(t, filepath.Join(dir, "ecus.pcap"))
+	require.NoError(t, report.Err())
+	all := len(report.Messages)
+	sd := report.Count(judge.Message.SD)
+	t.Logf("%d SOME/IP messages, %d of them of service discovery", all, sd)
+	between(t, least.discovery, sd, most.discovery)
+	between(t, least.data, all-sd, most.data)
+	require.Positive(t, report.Count(func(m judge.Message) bool { return m.TCP }), "SetVents and Average go over TCP")
+
+	onBackbone := check(t, filepath.Join(dir, "backbone.pcap"))
+	require.NoError(t, onBackbone.Err())
+	require.Empty(t, onBackbone.Messages, "SOME/IP on the backbone")
+}
+
+// record records what a host's device carries.
+func record(t *testing.T, r *run.Runner, host, network, file string) *judge.Capture {
+	t.Helper()
+	c, err := judge.Start(file, hosts.DeviceName(network), r.Host(host).Do)
+	require.NoError(t, err)
+	return c
+}
+
+func check(t *testing.T, file string) *judge.Report {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	report, err := judge.Check(ctx, file, sdPorts)
+	require.NoError(t, err)
+	return report
+}
+
+// counts are the messages that crossed the device of rear's gateway.
+type counts struct{ discovery, data int }
+
+func count(t *testing.T, r *run.Runner) counts {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	s, err := gateway.FetchStatus(ctx, filepath.Join(r.Dir("rear"), "state"))
+	require.NoError(t, err)
+	require.Len(t, s.Networks, 1)
+	data, sd := s.Networks[0].Counters, s.Networks[0].Discovery
+	require.Zero(t, data.Malformed)
+	require.Zero(t, sd.Malformed)
+	// Its own multicast messages come back to it.
+	return counts{int(sd.Sent + sd.Received - sd.Own), int(data.Sent + data.Received)}
+}
+
+func between(t *testing.T, least, n, most int) {
+	t.Helper()
+	require.GreaterOrEqual(t, n, least)
+	require.LessOrEqual(t, n, most)
+}
