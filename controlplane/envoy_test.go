@@ -223,7 +223,7 @@ func (a *agent) acked() {
 	})
 }
 
-// CAR-22, 26, 30, 39: what a caller reaches through its own egress, by each of the
+// CAR-22, 26, 30, 39, 45: what a caller reaches through its own egress, by each of the
 // ways to name a service.
 func TestEnvoyOneNode(t *testing.T) {
 	p := startPlane(t, t.TempDir())

@@ -20,7 +20,7 @@ import (
 	"carisma.dev/gateway/mesh/api/meshv1"
 )
 
-// CAR-6, 12, 13: every request but the first carries the id, and each wrong one
+// CAR-6, 12, 13, 36: every request but the first carries the id, and each wrong one
 // has its own answer.
 func TestRequestsWithoutIdentity(t *testing.T) {
 	t.Parallel()

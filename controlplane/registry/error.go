@@ -10,14 +10,16 @@ import (
 // Reason says why a request was refused. It names the counter too.
 type Reason string
 
-// Each reason has a gRPC code of its own, as mesh.proto says; of the two that
-// mean "somebody else is this node now" both are ABORTED.
+// Each reason has a gRPC code of its own, as mesh.proto says, but for two pairs:
+// ABORTED means that somebody else is this node now, FAILED_PRECONDITION that the
+// node has to begin again.
 const (
 	NoIdentity   Reason = "no_identity"
 	UnknownNode  Reason = "unknown_node"
 	Superseded   Reason = "superseded"
 	StaleEpoch   Reason = "stale_epoch"
 	LeaseExpired Reason = "lease_expired"
+	NoDigest     Reason = "no_digest"
 	NameTaken    Reason = "name_taken"
 	Invalid      Reason = "invalid"
 	Full         Reason = "full"
@@ -33,7 +35,7 @@ func (r Reason) Code() codes.Code {
 		return codes.NotFound
 	case Superseded, StaleEpoch:
 		return codes.Aborted
-	case LeaseExpired:
+	case LeaseExpired, NoDigest:
 		return codes.FailedPrecondition
 	case NameTaken:
 		return codes.AlreadyExists

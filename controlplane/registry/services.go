@@ -53,7 +53,7 @@ func (r *Registry) Synchronize(id api.Identity, digest []*meshv1.ServiceInstance
 	return refusals, nil
 }
 
-// Update adds, changes and removes services of the calling node. What a node does
+// Update adds, changes and removes services of the calling node (CAR-15). What a node does
 // not have it cannot remove, so it reaches no other node's services (CAR-16).
 func (r *Registry) Update(id api.Identity, set []*meshv1.ServiceInstance, remove []string) ([]*meshv1.Refusal, error) {
 	r.mu.Lock()
@@ -63,7 +63,7 @@ func (r *Registry) Update(id api.Identity, set []*meshv1.ServiceInstance, remove
 		return nil, err
 	}
 	if !n.synced {
-		return nil, r.refuse(newError(Invalid, "node %s has given no digest yet", n.Name))
+		return nil, r.refuse(newError(NoDigest, "node %s has given no digest yet", n.Name))
 	}
 	gone := map[string]bool{}
 	var foreign []*meshv1.Refusal

@@ -37,7 +37,9 @@ func (s *Store) PutDescriptors(set []byte) (string, error) {
 	if has, err := s.has(hash); has || err != nil {
 		return hash, err
 	}
-	err := s.db.Update(func(tx *bolt.Tx) error {
+	// Nodes send many at their start: one write to the disk serves those that come
+	// together.
+	err := s.db.Batch(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketDescriptors)
 		if b.Stats().KeyN >= MaxDescriptorSets {
 			return ErrFull

@@ -29,6 +29,9 @@ var (
 // lockTimeout is how long Open waits for another process to let the file go.
 const lockTimeout = time.Second
 
+// batchDelay is how long a descriptor set waits for others to be written with it.
+const batchDelay = time.Millisecond
+
 // Store is a bbolt file. It is safe for concurrent use.
 type Store struct {
 	db   *bolt.DB
@@ -53,6 +56,7 @@ func Open(path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: open %s: %w", path, err)
 	}
+	db.MaxBatchDelay = batchDelay
 	s := &Store{db: db, lost: damaged}
 	if err := s.init(); err != nil {
 		return nil, errors.Join(fmt.Errorf("store: %w", err), db.Close())

@@ -105,7 +105,7 @@ func remote(name string) (*clusterv3.Cluster, error) {
 	c.OutlierDetection = &clusterv3.OutlierDetection{
 		SplitExternalLocalOriginErrors: true,
 		ConsecutiveLocalOriginFailure:  wrapperspb.UInt32(5),
-		Interval:                       durationpb.New(250 * time.Millisecond),
+		Interval:                       durationpb.New(500 * time.Millisecond),
 		BaseEjectionTime:               durationpb.New(250 * time.Millisecond),
 		MaxEjectionTime:                durationpb.New(500 * time.Millisecond),
 		// Of one or two hosts Envoy would never eject any.

@@ -1,5 +1,5 @@
 // Package xds turns the views of the registry into Envoy resources and serves
-// them to the nodes' proxies by ADS.
+// them to the nodes' proxies by ADS (CAR-14, 39).
 //
 // Its Cache stands behind go-control-plane's servers. It holds, for each node and
 // type, the resources that the proxy should have, and for each stream what the
