@@ -19,9 +19,12 @@ const (
 	ProbeInterval = 250 * time.Millisecond
 	// probeTimeout is shorter, so that probes do not overtake each other.
 	probeTimeout = 200 * time.Millisecond
-	// probeFall is how many probes in a row fail until a service that was up is
-	// down: one alone may be a busy machine. It is up with the first success.
-	probeFall = 2
+	// A service that was up is down once failures in a row weigh probeFall: two
+	// refused connections, or four probes without an answer, for a busy machine
+	// is slow to answer. It is up with the first success.
+	probeFall  = 4
+	refused    = 2
+	unanswered = 1
 )
 
 // Probe asks a native gRPC service for its health until ctx ends and calls report
@@ -72,7 +75,7 @@ type prober struct {
 type answer struct {
 	up     bool
 	reason string
-	stated bool // the server itself says that it does not serve
+	weight int // of a failure
 }
 
 func (p *prober) ask(ctx context.Context) answer {
@@ -86,13 +89,13 @@ func (p *prober) ask(ctx context.Context) answer {
 	switch status.Code(err) {
 	case codes.OK:
 		if s := resp.GetStatus(); s != grpc_health_v1.HealthCheckResponse_SERVING {
-			return answer{reason: "the service says " + s.String(), stated: true}
+			return answer{reason: "the service says " + s.String(), weight: probeFall}
 		}
 		return answer{up: true}
 	case codes.Unavailable:
-		return answer{reason: status.Convert(err).Message()}
+		return answer{reason: status.Convert(err).Message(), weight: refused}
 	case codes.DeadlineExceeded, codes.Canceled:
-		return answer{reason: fmt.Sprintf("no answer within %v", probeTimeout)}
+		return answer{reason: fmt.Sprintf("no answer within %v", probeTimeout), weight: unanswered}
 	default:
 		return answer{up: true} // it answers, if not about its health
 	}
@@ -101,15 +104,15 @@ func (p *prober) ask(ctx context.Context) answer {
 // verdict turns probes into up and down.
 type verdict struct {
 	known, up bool
-	failed    int
+	failed    int // weight of the failures since the last success
 }
 
 func (v *verdict) take(a answer, report func(bool, string)) {
 	if a.up {
 		v.failed = 0
 	} else {
-		v.failed++
-		if v.known && v.up && !a.stated && v.failed < probeFall {
+		v.failed += a.weight
+		if v.known && v.up && v.failed < probeFall {
 			return
 		}
 	}

@@ -26,10 +26,11 @@ func offerClimate(t *testing.T, n *runtime.Network, name string, instance uint16
 	t.Helper()
 	c := &climate{name: name, target: 21, purged: make(chan uint8, 8)}
 	var err error
+	port := freePorts(t, n.Address().Addr().String(), 1)[0]
 	c.mu.Lock()
 	c.offering, err = n.Offer(runtime.ServiceConfig{
 		Service: 0x4001, Instance: instance, Major: 1, Minor: 2,
-		UDPPort: 30508 + instance, TCPPort: 30508 + instance,
+		UDPPort: port, TCPPort: port,
 		Events: []runtime.EventConfig{
 			{ID: 0x8001, Eventgroups: []uint16{1}},
 			{ID: 0x8002, Eventgroups: []uint16{2}, Field: true},
