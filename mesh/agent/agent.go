@@ -133,7 +133,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if id := a.Identity(); id.ID != "" && a.cfg.OnIdentity != nil {
 		a.cfg.OnIdentity(id)
 	}
-	backoff := backoffMin
+	backoff, told := backoffMin, ""
 	for {
 		began := time.Now()
 		err := a.session(ctx)
@@ -147,10 +147,14 @@ func (a *Agent) Run(ctx context.Context) error {
 		if status.Code(err) == codes.Aborted {
 			return fmt.Errorf("node %s: %w: %s", a.cfg.Name, ErrSuperseded, status.Convert(err).Message())
 		}
-		a.log.Warn("control plane away", "error", err)
 		if time.Since(began) > backoffMax {
-			backoff = backoffMin
+			backoff, told = backoffMin, ""
 		}
+		level := slog.LevelDebug // of what was said before
+		if text := err.Error(); text != told {
+			level, told = slog.LevelWarn, text
+		}
+		a.log.Log(ctx, level, "control plane away", "error", err)
 		if !pause(ctx, backoff) {
 			return nil
 		}
