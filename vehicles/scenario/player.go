@@ -245,11 +245,20 @@ func (p *Player) ends(ctx context.Context, e *Ends) ([]string, error) {
 	}
 }
 
-func (p *Player) list(ctx context.Context, l *List) ([]string, error) {
+func (p *Player) list(ctx context.Context, l *List) (lines []string, err error) {
 	c, err := p.client(l.Host)
 	if err != nil {
 		return nil, err
 	}
+	// A gateway may hear of an instance a moment after its proxy has the route.
+	err = until(ctx, func(ctx context.Context) error {
+		lines, err = l.ask(ctx, c)
+		return err
+	})
+	return lines, err
+}
+
+func (l *List) ask(ctx context.Context, c *client) ([]string, error) {
 	r := c.reflection(ctx)
 	defer r.Reset()
 	listed, err := r.ListServices()
