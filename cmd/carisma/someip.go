@@ -182,14 +182,16 @@ func (s *someipSession) available(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	up := make(chan struct{}, 1)
-	s.net.Observe(ctx, s.client.Key(), func(a runtime.Availability) {
+	if err := s.net.Observe(ctx, s.client.Key(), func(a runtime.Availability) {
 		if a.Up {
 			select {
 			case up <- struct{}{}:
 			default:
 			}
 		}
-	})
+	}); err != nil {
+		return err
+	}
 	select {
 	case <-up:
 		return nil

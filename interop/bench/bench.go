@@ -113,10 +113,12 @@ func (o Options) paths(r *run.Runner) ([]path, func() error, error) {
 		}
 		return errors.Join(errs...)
 	}
+	var errs []error
 	dial := func(host, address string) *client {
 		c, err := e.dial(r, host, address)
 		if err != nil {
-			panic(err) // the address is ours, so this cannot fail
+			errs = append(errs, err)
+			return nil
 		}
 		clients = append(clients, c)
 		return c
@@ -125,6 +127,9 @@ func (o Options) paths(r *run.Runner) ([]path, func() error, error) {
 	plain := dial(rear, filepath.Join(o.Dir, "plain.sock"))
 	egress := dial(rear, r.Egress(rear).String())
 	far := dial(center, r.Egress(center).String())
+	if len(errs) > 0 {
+		return nil, nil, errors.Join(append(errs, closeAll())...)
+	}
 	return []path{
 		{pathVsomeip, vsomeipClient(r)},
 		{pathBareUDP, e.udpEcho(r)},

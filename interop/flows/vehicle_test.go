@@ -82,7 +82,7 @@ func prepare(t *testing.T, o run.Options) *run.Runner {
 // shortTempDir is a directory whose path is short enough for Unix sockets.
 func shortTempDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "flows-")
+	dir, err := os.MkdirTemp("", "flows-") //nolint:usetesting // T.TempDir has the test's name in it
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	return dir

@@ -52,7 +52,8 @@ func TestNamespaces(t *testing.T) {
 	w, err := hosts.Namespaces(networks, []hosts.Spec{
 		{Name: "center", Addresses: map[string]netip.Addr{"backbone": netip.MustParseAddr("10.77.0.1")}},
 		{Name: "rear", Addresses: map[string]netip.Addr{
-			"backbone": netip.MustParseAddr("10.77.0.2"), "a-network-with-a-long-name": netip.MustParseAddr("10.77.1.1")}},
+			"backbone": netip.MustParseAddr("10.77.0.2"), "a-network-with-a-long-name": netip.MustParseAddr("10.77.1.1"),
+		}},
 		{Name: "ecu", Addresses: map[string]netip.Addr{"a-network-with-a-long-name": netip.MustParseAddr("10.77.1.2")}},
 	})
 	require.NoError(t, err)

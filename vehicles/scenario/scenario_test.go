@@ -62,8 +62,12 @@ func TestErrorCheck(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "UNAVAILABLE, because StopOffer, since a time", text)
 	for _, e := range []*Error{
-		{Code: "INTERNAL"}, {Code: "UNAVAILABLE", Reason: re("TTL")}, {Code: "UNAVAILABLE", Message: re("right")},
-		{Code: "UNAVAILABLE", ReturnCode: 1}, {Code: "UNAVAILABLE", FieldPath: "a"}, {Code: "UNAVAILABLE", Application: "A"},
+		{Code: "INTERNAL"},
+		{Code: "UNAVAILABLE", Reason: re("TTL")},
+		{Code: "UNAVAILABLE", Message: re("right")},
+		{Code: "UNAVAILABLE", ReturnCode: 1},
+		{Code: "UNAVAILABLE", FieldPath: "a"},
+		{Code: "UNAVAILABLE", Application: "A"},
 	} {
 		_, err := e.check(s.Err())
 		require.ErrorContains(t, err, `got UNAVAILABLE "left is gone"`)

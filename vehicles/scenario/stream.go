@@ -45,6 +45,6 @@ func startStream(s grpc.ClientStream, output protoreflect.MessageDescriptor, can
 // close ends the stream and waits for its reader.
 func (w *stream) close() {
 	w.cancel()
-	for range w.items { //nolint:revive // emptied until closed
+	for range w.items { // emptied until closed
 	}
 }

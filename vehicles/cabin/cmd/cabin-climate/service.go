@@ -49,8 +49,13 @@ func (z *zone) offer(n *runtime.Network) error {
 		Service: serviceID, Instance: z.instance, Major: major, Minor: minor,
 		UDPPort: z.udpPort(), TCPPort: z.tcpPort(),
 		Methods: []runtime.MethodConfig{
-			{ID: describeID}, {ID: setVentsID}, {ID: setModeID}, {ID: boostID},
-			{ID: purgeID, FireAndForget: true}, {ID: getTargetID}, {ID: setTargetID},
+			{ID: describeID},
+			{ID: setVentsID},
+			{ID: setModeID},
+			{ID: boostID},
+			{ID: purgeID, FireAndForget: true},
+			{ID: getTargetID},
+			{ID: setTargetID},
 		},
 		Events: []runtime.EventConfig{
 			{ID: airQualityID, Eventgroups: []uint16{airQualityGroup}},

@@ -49,14 +49,16 @@ func (t *tripClient) find(ctx context.Context) (string, error) {
 	up := make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	t.network.Observe(ctx, t.client.Key(), func(a runtime.Availability) {
+	if err := t.network.Observe(ctx, t.client.Key(), func(a runtime.Availability) {
 		if a.Up {
 			select {
 			case up <- struct{}{}:
 			default:
 			}
 		}
-	})
+	}); err != nil {
+		return "", err
+	}
 	select {
 	case <-up:
 		return fmt.Sprintf("found 0x%04x.0x%04x", serviceID, instanceID), nil
