@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"carisma.dev/gateway/bridge"
+	"carisma.dev/gateway/codegen/model"
 	"carisma.dev/gateway/mesh/agent"
 	"carisma.dev/gateway/mesh/api/meshv1"
 	"carisma.dev/gateway/mesh/config"
@@ -93,6 +94,7 @@ func (g *gateway) setNative(s config.Service, up bool, reason string) {
 	}
 	if known, ok := g.interfaces.ByName(s.Interface); ok {
 		in.Descriptors = known.Descriptors
+		deployedIDs(in.Origin, known.Interface, s.Instance)
 	}
 	g.log.Info("native service", "name", in.Name(), "up", up, "reason", reason)
 	g.agent.Set(nativeSource, in)
@@ -105,6 +107,20 @@ func (g *gateway) setNative(s config.Service, up bool, reason string) {
 		}
 	}
 	g.natives.list = append(g.natives.list, in)
+}
+
+// deployedIDs notes the ids under which SOME/IP clients know a native instance,
+// if its interface has some.
+func deployedIDs(o *meshv1.Origin, iface *model.Interface, instance string) {
+	if iface.SOMEIP == nil {
+		return
+	}
+	id, ok := iface.SOMEIP.InstanceID(instance)
+	if !ok {
+		return
+	}
+	o.ServiceId, o.InstanceId = uint32(iface.SOMEIP.ServiceID), uint32(id)
+	o.Major, o.Minor = iface.Version.Major, iface.Version.Minor
 }
 
 // dropNatives says that the services of the node file are gone.

@@ -880,7 +880,8 @@ func (x *ServiceInstance) GetGeneration() uint64 {
 	return 0
 }
 
-// Origin says where an instance was first seen.
+// Origin says where an instance was first seen. Of a gRPC instance the ids are
+// those under which its interface deploys it on SOME/IP, 0 for none.
 type Origin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Protocol      Protocol               `protobuf:"varint,1,opt,name=protocol,proto3,enum=carisma.mesh.v1.Protocol" json:"protocol,omitempty"`
