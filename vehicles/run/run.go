@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"carisma.dev/gateway/mesh/config"
+	"carisma.dev/gateway/mesh/envoy"
 	"carisma.dev/gateway/vehicles"
 	"carisma.dev/gateway/vehicles/hosts"
 )
@@ -173,6 +174,11 @@ func (r *Runner) Close() error {
 	var errs []error
 	for _, p := range slices.Backward(r.processes) {
 		errs = append(errs, p.Stop())
+	}
+	for _, h := range r.vehicle.HPCs() {
+		// A gateway that was killed leaves its proxy running, for the next one to
+		// adopt; there is no next one.
+		errs = append(errs, envoy.EndOrphan(r.stateDir(h.Name)))
 	}
 	return errors.Join(append(errs, r.world.Close())...)
 }
