@@ -127,7 +127,7 @@ func (s *Server) Counters() map[string]uint64 {
 	all := map[string]uint64{
 		"xds_streams": c.Streams, "xds_streams_refused": c.RefusedStreams,
 		"xds_responses": c.Responses, "xds_acks": c.Acks, "xds_nacks": c.Nacks,
-		"xds_resources_set_apart": c.SetApart,
+		"xds_resources_set_apart": c.SetApart, "stalls": s.registry.Stalls(),
 	}
 	for reason, n := range s.registry.Refused() {
 		all["requests_refused_"+string(reason)] = n

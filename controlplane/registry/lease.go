@@ -47,11 +47,56 @@ func (r *Registry) leaseFired(n *node, timer **time.Timer) {
 	if r.closed || n.lease != *timer || n.Superseded || n.lost {
 		return
 	}
-	if left := time.Until(n.deadline); left > 0 {
+	if left := r.leaseLeft(n); left > 0 {
 		n.lease.Reset(left)
 		return
 	}
 	r.lose(n)
+}
+
+// pulseInterval is how often the registry looks whether it runs.
+const pulseInterval = 100 * time.Millisecond
+
+// beatSelf looks whether the control plane itself stood still, and when it will
+// look again.
+func (r *Registry) beatSelf() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	r.notice(time.Now())
+	r.selfBeat.Reset(pulseInterval)
+}
+
+// notice notes a stall that is over now: beats of that time lie unread, or their
+// senders gave up, so that every node gets a fresh lease before it is lost.
+func (r *Registry) notice(now time.Time) {
+	if !r.pulse.Beat(now) {
+		return
+	}
+	r.awake = now
+	r.stalls++
+	r.log.Warn("the control plane stood still: leases begin anew", "stalls", r.stalls)
+}
+
+// leaseLeft is how long a node may still be silent. It looks for a stall first: the
+// timer of a lease and that of the pulse come in any order when a process goes on.
+func (r *Registry) leaseLeft(n *node) time.Duration {
+	now := time.Now()
+	r.notice(now)
+	deadline := n.deadline
+	if fresh := r.awake.Add(r.cfg.Lease); !r.awake.IsZero() && fresh.After(deadline) {
+		deadline = fresh
+	}
+	return deadline.Sub(now)
+}
+
+// Stalls returns how often the control plane itself stood still.
+func (r *Registry) Stalls() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stalls
 }
 
 // lose is the end of a lease. What the node's gateway bridges is gone with the

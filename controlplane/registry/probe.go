@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/netip"
 	"time"
+
+	"carisma.dev/gateway/mesh/api"
 )
 
 // Prober asks a proxy's ingress whether it lives; nil means it does. It returns
@@ -33,12 +35,15 @@ func (r *Registry) probe(ctx context.Context, n *node, ingress netip.AddrPort) {
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
 	for failed := 0; ; {
+		began := time.Now()
 		one, cancel := context.WithTimeout(ctx, probeTimeout)
 		err := r.cfg.Probe(one, ingress)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return
+		case err != nil && time.Since(began) > probeTimeout+api.StallTolerance:
+			// This side stood still: the silence proves nothing.
 		case err == nil:
 			failed = 0
 			r.setMute(ctx, n, false)

@@ -51,6 +51,11 @@ type Registry struct {
 	settled  bool
 	closed   bool
 	wg       sync.WaitGroup // probes
+
+	pulse    api.Pulse
+	selfBeat *time.Timer
+	awake    time.Time // end of the last stall
+	stalls   uint64
 }
 
 // New returns a registry with the nodes that the store knows. They have until the
@@ -75,6 +80,7 @@ func New(cfg Config) (*Registry, error) {
 		members:  map[string]map[string]bool{},
 		subs:     map[*Subscription]struct{}{},
 		refused:  map[Reason]uint64{},
+		pulse:    api.Pulse{Interval: pulseInterval},
 	}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
@@ -98,6 +104,8 @@ func New(cfg Config) (*Registry, error) {
 		}
 	}
 	r.grace = time.AfterFunc(Grace, r.endGrace)
+	r.pulse.Beat(time.Now())
+	r.selfBeat = time.AfterFunc(pulseInterval, r.beatSelf)
 	r.publish(d)
 	return r, nil
 }
@@ -107,6 +115,7 @@ func (r *Registry) Close() {
 	r.mu.Lock()
 	r.closed = true
 	r.grace.Stop()
+	r.selfBeat.Stop()
 	for _, n := range r.nodes {
 		n.stop()
 	}
@@ -133,9 +142,15 @@ func (r *Registry) refuse(err *Error) error {
 func (r *Registry) endGrace() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.closed {
-		r.settle()
+	if r.closed || r.settled {
+		return
 	}
+	// Nodes had no chance to be heard while the control plane stood still.
+	if r.notice(time.Now()); !r.awake.IsZero() && time.Since(r.awake) < r.cfg.Lease {
+		r.grace.Reset(r.cfg.Lease)
+		return
+	}
+	r.settle()
 }
 
 // settle ends the time in which nothing may seem gone.

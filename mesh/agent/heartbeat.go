@@ -46,6 +46,8 @@ func beat(ctx context.Context, send func(*meshv1.KeepAliveRequest) error, answer
 	defer tick.Stop()
 	silence := time.NewTimer(api.LeaseTimeout)
 	defer silence.Stop()
+	pulse := api.Pulse{Interval: api.HeartbeatInterval}
+	pulse.Beat(time.Now())
 	for {
 		if err := send(&meshv1.KeepAliveRequest{}); err != nil {
 			// The status comes from Recv.
@@ -53,12 +55,21 @@ func beat(ctx context.Context, send func(*meshv1.KeepAliveRequest) error, answer
 			return ctx.Err()
 		}
 		for waiting := true; waiting; {
+			// A node that itself stood still gives the control plane another chance: the
+			// answers of that time are not read yet.
+			if pulse.Beat(time.Now()) {
+				silence.Reset(api.LeaseTimeout)
+			}
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
 			case <-answers:
 				silence.Reset(api.LeaseTimeout)
 			case <-silence.C:
+				if pulse.Beat(time.Now()) {
+					silence.Reset(api.LeaseTimeout)
+					continue
+				}
 				return status.Errorf(codes.Unavailable, "no answer to the heartbeat for %v", api.LeaseTimeout)
 			case <-tick.C:
 				waiting = false
