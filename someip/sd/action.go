@@ -46,6 +46,8 @@ type OfferConflict struct {
 	Key   someip.InstanceKey
 	Peer  netip.AddrPort
 	Local bool
+	// Configuration is that of the peer's offer, of a Local conflict.
+	Configuration []string
 }
 
 // NeedConnection asks for a TCP connection to an instance, because a wanted
@@ -102,6 +104,12 @@ type SubscriberAdded struct {
 	Initial bool
 }
 
+// SubscribeAsked asks whether an eventgroup of an instance offered with
+// AnyEventgroup exists and its events can be had. It is to be answered by
+// AnswerSubscribe; until then the subscriber waits, for as long as its Subscribe
+// holds. That it gave up is told by SubscriberRemoved.
+type SubscribeAsked struct{ Subscriber }
+
 // SubscriberRemoved tells that a subscriber gets no more events.
 type SubscriberRemoved struct {
 	Subscriber
@@ -135,6 +143,7 @@ func (SubscriptionNacked) action()   {}
 func (SubscriptionMismatch) action() {}
 func (SubscriptionLost) action()     {}
 func (SubscriberAdded) action()      {}
+func (SubscribeAsked) action()       {}
 func (SubscriberRemoved) action()    {}
 func (PeerRebooted) action()         {}
 func (JoinMulticast) action()        {}

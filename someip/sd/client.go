@@ -31,17 +31,24 @@ type offerInfo struct {
 }
 
 func (o *remoteOffer) available() Available {
-	a := Available{Key: o.info.Key, Minor: o.info.Minor, Endpoints: o.info.Endpoints, Peer: o.peer.at}
-	for s := o.info.configuration; s != ""; {
-		n := 1 + int(s[0])
-		a.Configuration = append(a.Configuration, s[1:n])
-		s = s[n:]
+	a := Available{Key: o.info.Key, Minor: o.info.Minor, Endpoints: o.info.Endpoints, Peer: o.peer.at,
+		Configuration: items(o.info.configuration),
 	}
 	if o.info.balanced {
 		lb := o.info.balancing
 		a.LoadBalancing = &lb
 	}
 	return a
+}
+
+// items splits configuration items of which each has its length before it.
+func items(s string) (list []string) {
+	for s != "" {
+		n := 1 + int(s[0])
+		list = append(list, s[1:n])
+		s = s[n:]
+	}
+	return list
 }
 
 // silent reports whether the peer has not offered for longer than it used to.
@@ -118,7 +125,9 @@ func (m *Machine) receiveOffer(now time.Time, p *peer, multicast bool, e *Entry)
 		return
 	}
 	if own := m.offers[key]; own != nil { // case 76
-		m.conflict(&own.conflict, p, OfferConflict{Key: key, Peer: p.at, Local: true})
+		m.conflict(&own.conflict, p, OfferConflict{
+			Key: key, Peer: p.at, Local: true, Configuration: items(info.configuration),
+		})
 		return
 	}
 	switch {

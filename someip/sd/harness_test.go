@@ -245,6 +245,8 @@ func describe(t *testing.T, a sd.Action) string {
 		return fmt.Sprintf("lost %v: %v", a.Key, a.Reason)
 	case sd.SubscriberAdded:
 		return fmt.Sprintf("subscriber %s initial=%v", subscriber(a.Subscriber), a.Initial)
+	case sd.SubscribeAsked:
+		return "asked " + subscriber(a.Subscriber)
 	case sd.SubscriberRemoved:
 		return fmt.Sprintf("subscriber %s removed: %v", subscriber(a.Subscriber), a.Reason)
 	case sd.PeerRebooted:

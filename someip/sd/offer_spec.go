@@ -21,6 +21,10 @@ type OfferSpec struct {
 	TTL       uint32    // seconds; 0: that of the Config
 
 	Eventgroups []Eventgroup
+	// AnyEventgroup leaves it to the owner which eventgroups there are: each
+	// Subscribe that is no renewal is told as SubscribeAsked, and answered by
+	// AnswerSubscribe.
+	AnyEventgroup bool
 	// Configuration items, "key=value" each, sent with the offer.
 	Configuration []string
 	// LoadBalancing is sent with the offer if not nil.

@@ -99,7 +99,7 @@ func (m *Machine) rebooted(now time.Time, p *peer) {
 	}
 	for _, s := range sortedSubscribers(p.subscribers) {
 		m.removeSubscriber(s)
-		if !s.pending {
+		if s.known() {
 			m.emit(SubscriberRemoved{Subscriber: s.info(), Reason: ReasonRebooted})
 		}
 	}

@@ -68,7 +68,7 @@ func (m *Machine) Offer(now time.Time, spec OfferSpec) ([]Action, error) {
 	m.order = append(m.order, o)
 	if r := m.remote[spec.Key]; r != nil {
 		o.conflict = r.peer.at
-		m.emit(OfferConflict{Key: spec.Key, Peer: r.peer.at, Local: true})
+		m.emit(OfferConflict{Key: spec.Key, Peer: r.peer.at, Local: true, Configuration: r.available().Configuration})
 		m.dropOffer(now, r, ReasonWithdrawn)
 	}
 	m.startOffer(now, o)
@@ -92,7 +92,7 @@ func (m *Machine) withdraw(now time.Time, o *ownOffer) {
 	}
 	for _, s := range sortedSubscribers(o.subscribers) {
 		m.removeSubscriber(s)
-		if !s.pending {
+		if s.known() {
 			m.emitAfter(SubscriberRemoved{Subscriber: s.info(), Reason: ReasonWithdrawn})
 		}
 	}

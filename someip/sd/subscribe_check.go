@@ -9,6 +9,9 @@ func (m *Machine) checkSubscribe(o *ownOffer, e *Entry) (at Endpoints, ok bool) 
 	if !ok || o == nil { // unknown service, instance or major (case 89)
 		return at, false
 	}
+	if o.spec.AnyEventgroup {
+		return o.checkAny(e.Eventgroup, given)
+	}
 	g := o.eventgroup(e.Eventgroup)
 	if g == nil {
 		return at, false
@@ -27,6 +30,21 @@ func (m *Machine) checkSubscribe(o *ownOffer, e *Entry) (at Endpoints, ok bool) 
 		at.TCP = given.TCP
 	}
 	return at, true
+}
+
+// checkAny takes what endpoints there are: which of them events go to is for the
+// owner to know.
+func (o *ownOffer) checkAny(eventgroup uint16, given Endpoints) (at Endpoints, ok bool) {
+	if eventgroup == 0 || eventgroup == 0xFFFF {
+		return at, false
+	}
+	if o.spec.Endpoints.UDP.IsValid() {
+		at.UDP = given.UDP
+	}
+	if o.spec.Endpoints.TCP.IsValid() {
+		at.TCP = given.TCP
+	}
+	return at, at != (Endpoints{})
 }
 
 // entryEndpoints collects the endpoints that an entry refers to: at most one for

@@ -24,7 +24,8 @@ type subscriber struct {
 	at    Endpoints
 	timer timer // its lifetime; while pending: how long it waits
 
-	pending bool  // waits for its TCP connection
+	pending bool  // waits for its TCP connection, or for the owner's answer
+	asked   bool  // the owner was asked
 	entry   Entry // the Subscribe to answer then
 	initial bool  // and what it says about initial events
 }
@@ -66,6 +67,9 @@ func (m *Machine) receiveSubscribe(now time.Time, p *peer, e *Entry) {
 	switch {
 	case old != nil && old.pending && old.at == at:
 		old.entry, old.initial = *e, !explicit || e.InitialData
+		if old.asked {
+			m.setTTL(&old.timer, now, e.TTL, m.cfg.TTLFactor)
+		}
 		return
 	case old != nil && old.at == at:
 		m.setTTL(&old.timer, now, e.TTL, m.cfg.TTLFactor)
@@ -93,7 +97,44 @@ func (m *Machine) receiveSubscribe(now time.Time, p *peer, e *Entry) {
 		m.timers.set(&s.timer, now.Add(m.cfg.ConnectGrace))
 		return
 	}
-	m.confirmSubscriber(now, s)
+	m.admitSubscriber(now, s)
+}
+
+// admitSubscriber confirms a subscriber that can be served, or asks the owner
+// about it where that is to decide.
+func (m *Machine) admitSubscriber(now time.Time, s *subscriber) {
+	if !s.offer.spec.AnyEventgroup {
+		m.confirmSubscriber(now, s)
+		return
+	}
+	s.pending, s.asked = true, true
+	m.setTTL(&s.timer, now, s.entry.TTL, m.cfg.TTLFactor)
+	m.emitAfter(SubscribeAsked{Subscriber: s.info()})
+}
+
+// AnswerSubscribe answers SubscribeAsked: with an Ack or a Nack. A subscriber that
+// was acknowledged is forgotten when it is refused later; it hears of that with
+// its next Subscribe, which is told as a new one. The owner hears of neither by a
+// SubscriberRemoved. A subscriber that is no more is skipped.
+func (m *Machine) AnswerSubscribe(now time.Time, who Subscriber, accept bool) []Action {
+	o := m.offers[who.Instance]
+	if o == nil || !o.spec.AnyEventgroup {
+		return nil
+	}
+	s := o.subscribers[subscriberKey{who.Peer, who.Eventgroup, who.Counter}]
+	switch {
+	case s == nil || s.at != who.Endpoints || s.pending && !s.asked:
+		return nil
+	case !accept:
+		waits := s.pending
+		m.removeSubscriber(s)
+		if waits {
+			m.nack(now, s.peer, &s.entry)
+		}
+	case s.pending:
+		m.confirmSubscriber(now, s)
+	}
+	return m.flush()
 }
 
 // confirmSubscriber answers with an Ack and lets events flow, in this order.
@@ -107,7 +148,7 @@ func (m *Machine) confirmSubscriber(now time.Time, s *subscriber) {
 // subscriberDue ends a lifetime (SUB-12), or the wait for a TCP connection.
 func (m *Machine) subscriberDue(now time.Time, s *subscriber) {
 	if s.pending {
-		m.removeSubscriber(s)
+		m.endSubscriber(s, ReasonExpired)
 		m.nack(now, s.peer, &s.entry)
 		return
 	}
@@ -116,10 +157,13 @@ func (m *Machine) subscriberDue(now time.Time, s *subscriber) {
 
 func (m *Machine) endSubscriber(s *subscriber, why Reason) {
 	m.removeSubscriber(s)
-	if !s.pending {
+	if s.known() {
 		m.emitAfter(SubscriberRemoved{Subscriber: s.info(), Reason: why})
 	}
 }
+
+// known reports whether the owner has heard of the subscriber.
+func (s *subscriber) known() bool { return !s.pending || s.asked }
 
 func (m *Machine) removeSubscriber(s *subscriber) {
 	m.timers.stop(&s.timer)
@@ -203,7 +247,7 @@ func (m *Machine) Accepted(now time.Time, local, remote netip.AddrPort) []Action
 			continue
 		}
 		m.pending = slices.Delete(m.pending, i, i+1)
-		m.confirmSubscriber(now, s)
+		m.admitSubscriber(now, s)
 	}
 	return m.flush()
 }
@@ -220,7 +264,7 @@ func (m *Machine) Closed(_ time.Time, local, remote netip.AddrPort) []Action {
 			continue
 		}
 		for _, s := range sortedSubscribers(o.subscribers) {
-			if s.at.TCP == key.remote && !s.pending {
+			if s.at.TCP == key.remote && s.known() {
 				m.endSubscriber(s, ReasonDisconnected)
 			}
 		}

@@ -87,6 +87,25 @@ func (m *Machine) unsubscribe(s *subscription) {
 	}
 }
 
+// Refresh makes the server of an acknowledged subscription send its initial events
+// again, for a consumer that joined it (SUB-6). Of what is not acknowledged yet
+// they come anyway.
+func (m *Machine) Refresh(now time.Time, key SubscriptionKey) []Action {
+	s := m.subscriptions[key]
+	if s == nil || !s.active {
+		return nil
+	}
+	switch s.state {
+	case subAcked, subSent:
+		s.resync = true
+		m.subscribe(now, s)
+	case subScheduled:
+		s.resync = true
+	case subIdle, subMismatch, subConnecting:
+	}
+	return m.flush()
+}
+
 // offered renews a subscription, or tries again, when its instance was offered.
 // What is on its way or acknowledged is renewed by multicast offers only: they
 // are the clock of all clients (SUB-2, SUB-6).
