@@ -68,6 +68,10 @@ fuzz: ## every fuzz target for FUZZTIME
 gen: ## generate code from .proto files
 	$(GO) generate ./...
 
+.PHONY: conformance
+conformance: ## write docs/conformance.md from the rules of the protocol and the tests that cite them
+	$(GO) run ./interop/cmd/conformance
+
 .PHONY: clean
 clean: ## remove what was built here (peers stay in the cache)
 	rm -rf bin build

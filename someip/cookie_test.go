@@ -8,6 +8,7 @@ import (
 	"carisma.dev/gateway/someip"
 )
 
+// CK-1, CK-2.
 func TestCookies(t *testing.T) {
 	for _, cookie := range []string{someip.ClientCookie, someip.ServerCookie} {
 		m, rest, err := someip.ParseMessage([]byte(cookie))
@@ -24,6 +25,7 @@ func TestCookies(t *testing.T) {
 	require.False(t, someip.IsCookie(golden))
 }
 
+// CK-3.
 func TestFindCookie(t *testing.T) {
 	for _, tc := range []struct {
 		name, stream string

@@ -24,6 +24,7 @@ func unhex(s string) []byte {
 	return b
 }
 
+// HDR-4, HDR-7.
 func TestGoldenRequest(t *testing.T) {
 	want := someip.NewRequest(0x1234, 0x0421, 1, 0x1343, 1, []byte{1, 2, 3})
 	require.Equal(t, golden, want.Append(nil))
@@ -37,6 +38,7 @@ func TestGoldenRequest(t *testing.T) {
 	require.True(t, m.MayAnswer())
 }
 
+// HDR-2, ORD-1.
 func TestTruncationAtEveryOffset(t *testing.T) {
 	for i := range golden {
 		_, rest, err := someip.ParseMessage(golden[:i])
@@ -60,6 +62,7 @@ func TestCase2LengthBelowHeader(t *testing.T) {
 }
 
 // HDR-1: Length+8 does not wrap.
+// HDR-2.
 func TestLengthCorners(t *testing.T) {
 	for _, length := range []uint32{12, 0xFFFF_FFF0, 0xFFFF_FFF7, 0xFFFF_FFF8, math.MaxUint32} {
 		b := bytes.Clone(golden)
@@ -80,6 +83,7 @@ func TestLengthCorners(t *testing.T) {
 }
 
 // 1.6: protocol version comes before message type before return code.
+// ORD-2, CODE-1.
 func TestValidateOrder(t *testing.T) {
 	h := someip.Header{ProtocolVersion: 2, Type: 0x40, Code: 0x5F}
 	for _, want := range []struct {
@@ -103,6 +107,7 @@ func TestValidateOrder(t *testing.T) {
 }
 
 // Case 4: application codes pass both ways, what is above does not.
+// CODE-1, CODE-2.
 func TestCase4ApplicationReturnCodes(t *testing.T) {
 	request, _, err := someip.ParseMessage(golden)
 	require.NoError(t, err)
@@ -137,6 +142,7 @@ func TestCase5ReturnCodeInRequest(t *testing.T) {
 }
 
 // Case 10: the ACK types are unknown types.
+// TYPE-1.
 func TestCase10AckTypes(t *testing.T) {
 	for _, typ := range []someip.MessageType{0x40, 0x41, 0x42, 0xC0, 0xC1, 0x03, 0x82, 0xFF} {
 		require.False(t, typ.Known(), "%#x", uint8(typ))
@@ -179,6 +185,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// ID-1, ID-2.
 func TestInstanceKey(t *testing.T) {
 	k := someip.InstanceKey{Service: 0x1234, Instance: 1, Major: 2}
 	require.True(t, k.Valid())

@@ -33,6 +33,7 @@ func TestShortTail(t *testing.T) {
 }
 
 // Case 8: the interface version is the major of the service in every message.
+// HDR-4.
 func TestCase8InterfaceVersion(t *testing.T) {
 	const major = 2
 	request := someip.NewRequest(0x1234, 1, major, 0x1343, 7, nil)
@@ -50,6 +51,7 @@ func TestCase8InterfaceVersion(t *testing.T) {
 }
 
 // Case 11: what exceeds a datagram is refused by its sender.
+// UDP-2, UDP-3.
 func TestCase11PayloadAbove1400(t *testing.T) {
 	require.NoError(t, someip.NewNotification(1, 0x8001, 1, 1, make([]byte, someip.MaxUDPPayload)).CheckUDP())
 	require.ErrorIs(t, someip.NewNotification(1, 0x8001, 1, 1, make([]byte, someip.MaxUDPPayload+1)).CheckUDP(), someip.ErrTooLong)
@@ -87,6 +89,7 @@ func TestPayloadIsClipped(t *testing.T) {
 }
 
 // SES-3, RC-3 to RC-5, HDR-3.
+// RC-4.
 func TestReplies(t *testing.T) {
 	request := someip.NewRequest(0x1234, 0x0421, 3, 0x1343, 7, nil)
 	request.ProtocolVersion = 9

@@ -48,6 +48,7 @@ func (s *stream) want(counter uint32, status e2e.Status, lost uint32) {
 }
 
 // 12.4 for every profile, across the wrap of its counter.
+// E2E-9.
 func TestSequence(t *testing.T) {
 	for _, profile := range profiles {
 		last := maxCounter[profile]
@@ -95,6 +96,7 @@ func TestDefaultMaxDelta(t *testing.T) {
 
 // Case 109: an old valid message is rejected; its successor is accepted after it,
 // unless the checker is strict.
+// E2E-12.
 func TestCase109Replay(t *testing.T) {
 	for _, profile := range []e2e.Profile{e2e.P04, e2e.P07} {
 		s := newStream(t, e2e.Config{Profile: profile, MaxDelta: 5})
@@ -114,6 +116,7 @@ func TestCase109Replay(t *testing.T) {
 }
 
 // The faults that are not the checksum's, where a header shows them.
+// E2E-9.
 func TestHeaderFaults(t *testing.T) {
 	for _, tc := range []struct {
 		config e2e.Config
@@ -140,6 +143,7 @@ func TestHeaderFaults(t *testing.T) {
 }
 
 // Bits beside a counter of four bits belong to the application.
+// E2E-3, E2E-4.
 func TestNeighbourNibble(t *testing.T) {
 	for _, profile := range []e2e.Profile{e2e.P01, e2e.P02, e2e.P11, e2e.P22} {
 		s := newStream(t, e2e.Config{Profile: profile})

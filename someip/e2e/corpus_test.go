@@ -32,6 +32,7 @@ func number(t *testing.T, s string) uint32 {
 }
 
 // The vectors of another implementation.
+// E2E-3 to E2E-8.
 func TestCorpusVectors(t *testing.T) {
 	var file struct {
 		Vectors []struct {
@@ -101,6 +102,7 @@ func counterIn(c e2e.Config, data []byte) uint32 {
 
 // Events that vsomeip protected (cases 107 and 113: instance 1 in the data id, and
 // the Request ID protected).
+// E2E-11.
 func TestCorpusVsomeipP04(t *testing.T) {
 	var file struct {
 		Upper    string   `json:"someip_header_upper_8_bytes"`

@@ -9,6 +9,7 @@ import (
 )
 
 // 12.2.
+// E2E-2.
 func TestCRCCheckValues(t *testing.T) {
 	data := []byte("123456789")
 	require.Equal(t, uint8(0x4B), ^crc8J1850.update(0xFF, data))

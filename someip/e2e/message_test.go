@@ -14,6 +14,7 @@ var event = someip.NewNotification(0x1234, 0x8777, 1, 1, []byte{1, 2, 3, 4})
 
 // The whole messages of 12.3, the last one with the instance in the data id
 // (case 107).
+// E2E-1, E2E-5, E2E-11.
 func TestCase107WholeMessages(t *testing.T) {
 	plain := e2e.Config{Profile: e2e.P04, DataID: 0x000B0C0D}
 	instance, err := plain.ForVsomeip(1)
@@ -75,6 +76,7 @@ func requireFault(t *testing.T, r e2e.Result, offset int, reason error) {
 
 // Every profile protects from the Request ID to the end of the message and
 // nothing ahead of it (12.1), wherever the header stands in the payload.
+// E2E-1.
 func TestMessageRange(t *testing.T) {
 	for _, profile := range profiles {
 		for _, offset := range []int{0, 1, 4} {
@@ -119,6 +121,7 @@ func TestMessageRange(t *testing.T) {
 }
 
 // Case 110: a message that ends within the header, or ahead of it, is an error.
+// E2E-10.
 func TestCase110ShortMessage(t *testing.T) {
 	for _, profile := range profiles {
 		config := e2e.Config{Profile: profile, Offset: 3}
@@ -154,6 +157,7 @@ func firstCounter(p e2e.Profile) uint32 {
 }
 
 // vsomeip's P01 protects the payload only (12.5).
+// E2E-11.
 func TestVsomeipP01(t *testing.T) {
 	config, err := e2e.Config{Profile: e2e.P01, DataID: 0x123}.ForVsomeip(300)
 	require.NoError(t, err)
@@ -167,6 +171,7 @@ func TestVsomeipP01(t *testing.T) {
 }
 
 // P07 above 64 KiB: the length field and vsomeip's half of it.
+// E2E-8, E2E-11.
 func TestP07Length(t *testing.T) {
 	long := event
 	long.Payload = make([]byte, 0x12345)

@@ -52,6 +52,7 @@ type oracleCase struct {
 
 // Random data, data ids, counters and offsets give the bytes that a foreign
 // implementation makes of them.
+// E2E-3 to E2E-8.
 func TestOracle(t *testing.T) {
 	python := cmp.Or(os.Getenv("CARISMA_PYTHON"), "python3")
 	if out, err := exec.CommandContext(t.Context(), python, "-c", "import e2e.p11").CombinedOutput(); err != nil {

@@ -77,6 +77,7 @@ var vectors = []vector{
 	{e2e.Config{Profile: e2e.P11, DataID: 0x123, DataIDMode: e2e.Nibble, Offset: 8}, 16, 8, 0, "7d10 000000000000"},
 }
 
+// E2E-3 to E2E-8.
 func TestVectors(t *testing.T) {
 	for _, v := range vectors {
 		t.Run(fmt.Sprintf("%v/%d/%d/%d", v.config.Profile, v.config.DataIDMode, v.at, v.counter), func(t *testing.T) {
@@ -96,6 +97,7 @@ func TestVectors(t *testing.T) {
 }
 
 // P02 with data; the counter begins with 1 and is counted before each message.
+// E2E-4.
 func TestP02WithData(t *testing.T) {
 	protector, err := e2e.NewProtector(e2e.Config{Profile: e2e.P02, DataIDList: counted(0)})
 	require.NoError(t, err)
@@ -107,6 +109,7 @@ func TestP02WithData(t *testing.T) {
 }
 
 // The first bytes of P22 over a whole turn of the counter.
+// E2E-4.
 func TestP22Counters(t *testing.T) {
 	protector, err := e2e.NewProtector(e2e.Config{Profile: e2e.P22, DataIDList: counted(1)})
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"carisma.dev/gateway/someip/payload"
 )
 
+// PAY-13, PAY-15, PAY-31.
 func TestAppendRefuses(t *testing.T) {
 	vents := structOf(member("vents", array(structOf(member("opening", u8)), 1)))
 	for _, c := range []struct {
@@ -58,6 +59,7 @@ func TestAppendTakesGoIntegers(t *testing.T) {
 }
 
 // TestShortestLength is the choice of wire types 5 to 7 by the size.
+// PAY-28, PAY-29.
 func TestShortestLength(t *testing.T) {
 	layout := with(structOf(tagged("data", 1, &payload.Layout{Kind: payload.Bytes, LengthWidth: 4}), tagged("rows", 2, array(array(u8, 4), 4))),
 		func(l *payload.Layout) { l.DynamicLength = true })

@@ -145,6 +145,7 @@ var vectors = []struct {
 	{"5.7 nothing", tlv, "", fields{}},
 }
 
+// PAY-1, PAY-3 to PAY-8, PAY-10, PAY-13, PAY-16, PAY-17, PAY-20 to PAY-22, PAY-24, PAY-25, PAY-28, PAY-31.
 func TestVectors(t *testing.T) {
 	for _, v := range vectors {
 		t.Run(v.name, func(t *testing.T) {

@@ -87,6 +87,7 @@ func (d *decodeNumbers) UnmarshalJSON(b []byte) error {
 }
 
 // TestSerdeVectors are those of the serde_someip library.
+// PAY-1, PAY-5, PAY-6, PAY-10, PAY-14, PAY-16, PAY-25, PAY-29.
 func TestSerdeVectors(t *testing.T) {
 	var file struct {
 		Primitives []struct {
@@ -150,6 +151,7 @@ func TestSerdeVectors(t *testing.T) {
 }
 
 // TestTLVVectors are strings that the pysomeiptlv library wrote.
+// PAY-10, PAY-13, PAY-14, PAY-25.
 func TestTLVVectors(t *testing.T) {
 	var file struct {
 		Vectors []struct{ Name, Serialized string }

@@ -34,6 +34,7 @@ func writeAll(w *payload.Writer) {
 	w.End(array)
 }
 
+// PAY-10, PAY-16.
 func TestCursors(t *testing.T) {
 	for _, little := range []bool{false, true} {
 		w := payload.NewWriter([]byte{0xEE})
@@ -75,6 +76,7 @@ func TestCursors(t *testing.T) {
 	}
 }
 
+// PAY-31.
 func TestReaderErrorsStick(t *testing.T) {
 	r := payload.NewReader([]byte{0, 0, 0, 9, 1, 2})
 	scope := r.Begin(4)
@@ -96,6 +98,7 @@ func TestReaderErrorsStick(t *testing.T) {
 	require.ErrorIs(t, r.Err(), payload.ErrDepth)
 }
 
+// PAY-9.
 func TestReaderSkipsSurplus(t *testing.T) { // someip.md 5.2
 	r := payload.NewReader([]byte{3, 1, 0xA5, 0xA5, 7})
 	scope := r.Begin(1)

@@ -13,6 +13,7 @@ import (
 // FuzzDecode decodes with the layout of any vector: never a panic; what decodes
 // encodes again, to bytes that decode to the same value, and the bytes of a
 // vector to themselves.
+// PAY-30, PAY-31.
 func FuzzDecode(f *testing.F) {
 	var codecs []*payload.Codec
 	for i, v := range vectors {

@@ -11,6 +11,7 @@ import (
 
 // TestTolerance has payloads that no strict reader accepts, and what a tolerant
 // one makes of them.
+// PAY-4, PAY-9, PAY-12, PAY-14, PAY-26.
 func TestTolerance(t *testing.T) {
 	withLength := with(structOf(member("a", u8)), func(l *payload.Layout) { l.LengthWidth = 1 })
 	for _, c := range []struct {
@@ -54,6 +55,7 @@ func TestTolerance(t *testing.T) {
 }
 
 // TestAcceptedForms are other forms of a payload that every reader accepts.
+// PAY-11, PAY-15, PAY-20, PAY-23, PAY-24, PAY-26, PAY-29.
 func TestAcceptedForms(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -81,6 +83,7 @@ func TestAcceptedForms(t *testing.T) {
 }
 
 // TestMalformed are payloads that no reader accepts.
+// PAY-15, PAY-18, PAY-27, PAY-31.
 func TestMalformed(t *testing.T) {
 	vent := with(structOf(member("position", u8), member("opening", u16)), func(l *payload.Layout) { l.LengthWidth = 1 })
 	vents := structOf(member("vents", array(vent, 4)))
@@ -119,6 +122,7 @@ func TestMalformed(t *testing.T) {
 
 // TestHostileLengths checks that no length sizes an allocation and that nesting
 // ends (someip.md 5.9).
+// PAY-30.
 func TestHostileLengths(t *testing.T) {
 	node := structOf(member("value", u8), payload.Member{Name: "children"})
 	node.Members[1].Layout = array(node, 4)

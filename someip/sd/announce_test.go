@@ -16,6 +16,7 @@ import (
 const climateEndpoints = " udp:10.0.0.1:3000 tcp:10.0.0.1:3001"
 
 // Case 71: the gaps of the repetition phase double exactly; then the cycle.
+// PH-1 to PH-3, SV-2.
 func TestCase71Phases(t *testing.T) {
 	b := newBench(t)
 	b.must(b.m.Offer(b.now, climateOffer())).expect()
@@ -23,6 +24,7 @@ func TestCase71Phases(t *testing.T) {
 	b.run(4*time.Second).expect("50ms"+line, "150ms"+line, "350ms"+line, "1.35s"+line, "2.35s"+line, "3.35s"+line)
 }
 
+// PH-2.
 func TestPhasesWithoutRepetition(t *testing.T) {
 	b := newBench(t, func(c *sd.Config) {
 		c.RepetitionsMax = 0
@@ -34,6 +36,7 @@ func TestPhasesWithoutRepetition(t *testing.T) {
 }
 
 // Case 82: the initial wait is random within its bounds, a new one for each start.
+// PH-1.
 func TestCase82InitialDelay(t *testing.T) {
 	waits := map[time.Duration]bool{}
 	rnd := rand.New(rand.NewPCG(3, 4))
@@ -87,6 +90,7 @@ func TestLateOfferWaitsToo(t *testing.T) {
 }
 
 // SV-1: a thousand offers leave in full messages of 1380 bytes at most.
+// UDP-3.
 func TestManyOffersArePacked(t *testing.T) {
 	b := newBench(t)
 	for i := range 1000 {
@@ -110,6 +114,7 @@ func TestManyOffersArePacked(t *testing.T) {
 
 // Case 47: sessions start at 1 with the reboot flag, 0 is skipped, and a wrap
 // clears the flag of that path alone.
+// RB-1, RB-2.
 func TestCase47SessionsAndFlags(t *testing.T) {
 	b := offering(t)
 	var last uint16 = 3
@@ -176,12 +181,14 @@ func TestCase50TTLZeroRefused(t *testing.T) {
 }
 
 // Case 74: no service on the port of service discovery.
+// UDP-6.
 func TestCase74ServiceOnSDPort(t *testing.T) {
 	b := newBench(t)
 	_, err := b.m.Offer(b.now, simpleOffer(climate, 30490))
 	require.ErrorIs(t, err, sd.ErrOffer)
 }
 
+// ID-1.
 func TestOfferRefused(t *testing.T) {
 	b := offering(t)
 	_, err := b.m.Offer(b.now, climateOffer())

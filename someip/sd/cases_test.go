@@ -27,6 +27,7 @@ func TestCase35RenewalIsNotNew(t *testing.T) {
 
 // Case 37: a Subscribe that refers to an unknown option besides its endpoint is
 // acknowledged.
+// FMT-7, FMT-14.
 func TestCase37UnknownOption(t *testing.T) {
 	unknown := sd.Option{Type: 0x77, Data: []byte{1, 2, 3, 4}}
 	for _, options := range [][]sd.Option{{udp(clientUDP), unknown}, {unknown, udp(clientUDP)}} {
@@ -36,6 +37,7 @@ func TestCase37UnknownOption(t *testing.T) {
 }
 
 // Case 43: IPv6 endpoints are endpoints.
+// FMT-8.
 func TestCase43IPv6(t *testing.T) {
 	b := newBench(t, func(c *sd.Config) {
 		c.Address, c.Group = ap("[fd53::1]:1").Addr(), ap("[ff14::1]:1").Addr()
@@ -52,6 +54,7 @@ func TestCase43IPv6(t *testing.T) {
 
 // Case 52: the flag of the multicast path has wrapped away, that of unicast has
 // not.
+// RB-5.
 func TestCase52FlagPerPath(t *testing.T) {
 	b := newBench(t)
 	for i := range uint16(5) {
@@ -101,6 +104,7 @@ func TestCase65Minor(t *testing.T) {
 }
 
 // Case 64: the minor of an Offer has no say in whether a client subscribes.
+// CL-7.
 func TestCase64MinorMismatch(t *testing.T) {
 	b := newBench(t)
 	b.must(b.m.Subscribe(b.now, wanted(1)))
@@ -112,6 +116,7 @@ func TestCase64MinorMismatch(t *testing.T) {
 }
 
 // Case 88: one endpoint for each protocol is right, two of one are not.
+// EVT-3, FMT-12.
 func TestCase88TwoEndpoints(t *testing.T) {
 	b := offering(t)
 	b.did(b.m.Accepted(b.now, ap("10.0.0.1:3001"), ap(clientTCP)))
@@ -158,4 +163,28 @@ func TestCase100SharedPort(t *testing.T) {
 	h.toUs(sub(door, 1, 3, udp(clientUDP))).expect("to 10.0.0.3: Ack 2000.0007 v2 0001",
 		"subscriber 10.0.0.3 2000.0007 v2 0001.0 udp:10.0.0.3:4000 initial=true")
 	h.toUs(sub(climate, 1, 0, udp(clientUDP))).expect(subscriber1 + " removed: stopped")
+}
+
+// Case 22, RB-8: a peer that counts what it could not send leaves gaps, which are no
+// restart and cost nothing.
+func TestCase22SessionGaps(t *testing.T) {
+	b := newBench(t)
+	h := b.host(server)
+	h.toAll(climateUp(30)).expect(up)
+	for _, gap := range []uint16{1, 7, 1000, 30000} {
+		b.run(100 * time.Millisecond)
+		h.multicast += gap
+		h.toAll(climateUp(30)).expect()
+	}
+	require.Zero(t, b.m.Stats().Reboots)
+}
+
+// CL-5: an offer is answered by nothing where nothing of it is
+// wanted.
+func TestUnwantedOfferIsNotAnswered(t *testing.T) {
+	b := newBench(t)
+	h := b.host(server)
+	h.toAll(climateUp(3)).expect(up)
+	h.toUs(climateUp(3)).expect()
+	b.run(500 * time.Millisecond).expect()
 }

@@ -21,6 +21,7 @@ func climateUp(ttl uint32) entry { return offer(climate, ttl, udp("10.0.0.2:3000
 
 // CL-1: Finds with initial wait and repetitions, then silence; none while there
 // is an offer.
+// PH-1 to PH-3, CL-5.
 func TestFindPhases(t *testing.T) {
 	b := newBench(t)
 	b.did(b.m.Find(b.now, climate))
@@ -172,6 +173,7 @@ func TestLoopbackNetwork(t *testing.T) {
 
 // An IPv6 offer on an IPv6 network, from a link-local peer with and without zone
 // (case 20).
+// NET-3.
 func TestCase20Zones(t *testing.T) {
 	b := newBench(t, func(c *sd.Config) {
 		c.Address = netip.MustParseAddr("fe80::1%eth0")
@@ -270,6 +272,7 @@ func TestOfferLimits(t *testing.T) {
 
 // Case 70: when peers are not heard any more the group is joined again; state
 // stays until it expires. What has a long cycle does not alarm for ever.
+// NET-2.
 func TestCase70Silence(t *testing.T) {
 	b := newBench(t)
 	h := b.host(server)
@@ -285,6 +288,7 @@ func TestCase70Silence(t *testing.T) {
 }
 
 // 9.6: a link that comes back starts everything anew, with the sessions kept.
+// NET-1.
 func TestLinkDownAndUp(t *testing.T) {
 	b := offering(t)
 	h := b.host(client)

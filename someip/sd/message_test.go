@@ -12,6 +12,7 @@ import (
 	"carisma.dev/gateway/someip/sd"
 )
 
+// FMT-2 to FMT-4, FMT-13.
 func TestGolden(t *testing.T) {
 	for _, tc := range golden {
 		t.Run(tc.name, func(t *testing.T) {
@@ -58,6 +59,7 @@ func TestGoldenTruncatedAtEveryOffset(t *testing.T) {
 
 // Case 14: what is not a service discovery message is refused, also its payload
 // without the header.
+// FMT-1, VAL-1, HDR-4.
 func TestCase14Envelope(t *testing.T) {
 	good := golden[0].bytes
 	for _, tc := range []struct {
@@ -94,6 +96,7 @@ func TestCase14Envelope(t *testing.T) {
 }
 
 // Case 44: fifteen entries, two option runs, an index beyond the first.
+// FMT-5.
 func TestCase44ManyEntries(t *testing.T) {
 	m := sd.Message{Session: 1, Flags: sd.FlagUnicast}
 	for _, port := range []string{"1", "2", "3"} {
@@ -137,6 +140,7 @@ func TestCase44ManyEntries(t *testing.T) {
 }
 
 // Case 46: an unknown entry type is 16 bytes to skip.
+// FMT-6.
 func TestCase46UnknownEntry(t *testing.T) {
 	m := sd.Message{Session: 1, Flags: sd.FlagUnicast, Entries: []sd.Entry{
 		{Type: 0x0A, Service: 1, Instance: 2, Major: 3, TTL: 4, Minor: 5},
@@ -151,6 +155,7 @@ func TestCase46UnknownEntry(t *testing.T) {
 
 // 7.2: an index beyond the options makes one entry invalid, the index of an empty
 // run does not matter.
+// FMT-5.
 func TestRunsOutOfRange(t *testing.T) {
 	m := sd.Message{Options: []sd.Option{sd.LoadBalancingOption(1, 2)}}
 	for _, tc := range []struct {
@@ -173,6 +178,7 @@ func TestRunsOutOfRange(t *testing.T) {
 
 // 9.5: a malformed option takes those behind it along, not those before it and
 // not the message.
+// VAL-2.
 func TestMalformedOption(t *testing.T) {
 	m := sd.Message{
 		Session: 1, Flags: sd.FlagUnicast, Entries: []sd.Entry{subscribe(3)},

@@ -32,6 +32,7 @@ func parseOptions(t *testing.T, b []byte) ([]sd.Option, error) {
 }
 
 // The exact bytes of each option.
+// FMT-8 to FMT-10.
 func TestOptionBytes(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -78,6 +79,7 @@ func TestOptionBytes(t *testing.T) {
 }
 
 // Cases 37 and 38: an unknown option has Length+3 bytes, what follows is read.
+// FMT-7.
 func TestCase38SkipUnknownOption(t *testing.T) {
 	got, err := parseOptions(t, unhex("00 05 77 00 01 02 03 04  00 09 04 00 c0 a8 01 64 00 11 77 2d  00 00 99  00 05 02 00 00 01 00 64"))
 	require.NoError(t, err)
@@ -87,6 +89,7 @@ func TestCase38SkipUnknownOption(t *testing.T) {
 }
 
 // Case 40: Length counts the reserved byte, the strings and the terminator.
+// FMT-9.
 func TestCase40ConfigurationLength(t *testing.T) {
 	good := unhex("00 08 01 00 03 61 3d 62 01 63 00")
 	got, err := parseOptions(t, good)
@@ -116,6 +119,7 @@ func TestCase41IPv4Length(t *testing.T) {
 	}
 }
 
+// FMT-9.
 func TestConfigurationItems(t *testing.T) {
 	for _, bad := range []string{"", "=x", "a\x01=b", "ä=b", strings.Repeat("k", 256)} {
 		_, err := sd.ConfigurationOption(bad)

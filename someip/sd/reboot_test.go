@@ -116,6 +116,7 @@ func TestDuplicates(t *testing.T) {
 
 // RB-3: an SD endpoint option replaces the source as identity and as where
 // answers go, if it can be.
+// FMT-11.
 func TestSDEndpointOption(t *testing.T) {
 	b := offering(t)
 	message := func(at string, session uint16) []byte {
@@ -136,6 +137,7 @@ func TestSDEndpointOption(t *testing.T) {
 }
 
 // Case 73, own-address filter, foreign subnets.
+// FMT-1.
 func TestCase73SourceFilter(t *testing.T) {
 	for _, tc := range []struct {
 		from   string
@@ -163,6 +165,7 @@ func TestCase73SourceFilter(t *testing.T) {
 
 // Malformed datagrams are counted and not answered; several messages in one are
 // all handled.
+// VAL-1, VAL-2.
 func TestMalformedAndSeveral(t *testing.T) {
 	b := offering(t)
 	for i, tc := range golden {

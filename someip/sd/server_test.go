@@ -115,6 +115,7 @@ func TestFindAnswerAfterStop(t *testing.T) {
 }
 
 // A Find that refers to endpoint options is processed all the same (9.5).
+// VAL-3, FMT-12.
 func TestFindWithOptions(t *testing.T) {
 	b := offering(t)
 	e := find(climate)
@@ -136,6 +137,7 @@ func TestCase104Majors(t *testing.T) {
 }
 
 // Configuration and load balancing travel with the offer.
+// FMT-9, FMT-10.
 func TestOfferOptions(t *testing.T) {
 	b := newBench(t)
 	spec := simpleOffer(climate, 3000)

@@ -67,6 +67,7 @@ func TestAckEchoes(t *testing.T) {
 }
 
 // Case 49: the multicast option is the group of the eventgroup.
+// MC-3.
 func TestCase49AckMulticast(t *testing.T) {
 	b := offering(t)
 	b.host(client).toUs(sub(climate, 3, 3, udp(clientUDP))).expect(
@@ -79,6 +80,7 @@ func TestCase49AckMulticast(t *testing.T) {
 }
 
 // SUB-9: what is refused, and that a refusal leaves nothing behind.
+// FMT-12, EVT-3.
 func TestSubscribeValidation(t *testing.T) {
 	other := func(change func(k *someip.InstanceKey)) someip.InstanceKey {
 		k := climate
@@ -251,6 +253,7 @@ func TestSubscribeTCP(t *testing.T) {
 }
 
 // SUB-7: with explicit initial data control on both ends the flag decides alone.
+// EVT-1.
 func TestExplicitInitialData(t *testing.T) {
 	const added = subscriber1 + " initial="
 	initial := func(e *entry) { e.InitialData = true }

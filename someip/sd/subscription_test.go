@@ -124,6 +124,7 @@ func TestPairsStayTogether(t *testing.T) {
 }
 
 // 9.1: Subscribes that a multicast offer triggers may wait, together.
+// PH-4.
 func TestSubscribeDelay(t *testing.T) {
 	b := newBench(t, func(c *sd.Config) {
 		c.SubscribeDelayMin, c.SubscribeDelayMax = 10*time.Millisecond, 50*time.Millisecond

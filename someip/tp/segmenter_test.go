@@ -49,6 +49,7 @@ func parse(tb testing.TB, b []byte) someip.Message {
 }
 
 // The example of section 4: 3000 bytes in segments of 1392.
+// TP-0.
 func TestGolden(t *testing.T) {
 	m := event(1, pattern(3000))
 	segments := split(t, tp.Rule{}, m)
@@ -75,6 +76,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TP-0.
 func TestHeader(t *testing.T) {
 	for _, h := range []tp.Header{{}, {More: true}, {Offset: 1392, More: true}, {Offset: 0xFFFFFFF0}} {
 		got, err := tp.ParseHeader(h.Append(nil))
@@ -121,6 +123,7 @@ func TestCase31AllTypes(t *testing.T) {
 }
 
 // TP-2, TP-3: the sizes of segments; a message that fits goes whole.
+// TP-11.
 func TestSegmentLengths(t *testing.T) {
 	for _, tc := range []struct {
 		length, payload int
