@@ -101,7 +101,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		grpc.MaxConcurrentStreams(maxStreams),
 	)
 	meshv1.RegisterNodeRegistryServer(g, &nodeService{registry: s.registry})
-	meshv1.RegisterServiceRegistryServer(g, &serviceService{done: ctx.Done(), registry: s.registry, store: s.store})
+	meshv1.RegisterServiceRegistryServer(g, &serviceService{done: ctx.Done(), registry: s.registry, store: s.store, cache: s.cache})
 	meshv1.RegisterStatusServer(g, &statusService{registry: s.registry, cache: s.cache})
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, xds.NewServer(ctx, s.cache, s.registry.Check))
 

@@ -15,6 +15,7 @@ import (
 
 	"carisma.dev/gateway/controlplane/registry"
 	"carisma.dev/gateway/controlplane/store"
+	"carisma.dev/gateway/controlplane/xds"
 	"carisma.dev/gateway/mesh/api/meshv1"
 )
 
@@ -24,6 +25,7 @@ type serviceService struct {
 	done     <-chan struct{} // the server ends, and watches with it
 	registry *registry.Registry
 	store    *store.Store
+	cache    *xds.Cache
 }
 
 // Synchronize implements meshv1.ServiceRegistryServer.

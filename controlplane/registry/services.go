@@ -174,13 +174,16 @@ func (r *Registry) clash(n *node, spec *meshv1.ServiceInstance) (displace bool, 
 }
 
 // sameThing reports whether two nodes that have one mesh name mean one thing:
-// replicas of a gRPC service, or one instance that two gateways see.
+// replicas of a service, or one instance that two gateways see.
 func sameThing(a, b *meshv1.ServiceInstance) bool {
 	if a.GetInterface() != b.GetInterface() || a.GetInstance() != b.GetInstance() {
 		return false
 	}
 	x, y := a.GetOrigin(), b.GetOrigin()
 	if x.GetProtocol() == meshv1.Protocol_GRPC || y.GetProtocol() == meshv1.Protocol_GRPC {
+		return x.GetProtocol() == y.GetProtocol()
+	}
+	if a.GetReplica() && b.GetReplica() { // CAR-52
 		return x.GetProtocol() == y.GetProtocol()
 	}
 	return x.GetProtocol() == y.GetProtocol() && x.GetNetwork() == y.GetNetwork() &&

@@ -35,7 +35,8 @@ type Service struct {
 	Name      string
 	Interface string
 	Instance  string
-	// Instances are ordered by who owns: first those that are up, then by rank.
+	// Instances are ordered by who owns: first those that are up, of these those
+	// that stay, then by rank.
 	Instances []*Instance
 }
 
@@ -50,6 +51,13 @@ type Instance struct {
 	Since  time.Time
 	// Standby: another node owns the same instance, nothing is routed to this one.
 	Standby bool
+	// Leaving: how far it is on its way out.
+	Leaving meshv1.Leaving
+}
+
+// replica reports whether the instance is one of several interchangeable ones.
+func (i *Instance) replica() bool {
+	return i.Spec.GetReplica() || i.Spec.GetOrigin().GetProtocol() == meshv1.Protocol_GRPC
 }
 
 // Interface is a service interface that instances exist of.
@@ -171,10 +179,12 @@ func (r *Registry) snapService(name string, nodes map[string]*Node) *Service {
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(a.Node.Rank, b.Node.Rank), cmp.Compare(a.Node.ID, b.Node.ID))
+		return cmp.Or(cmp.Compare(min(a.Leaving, 1), min(b.Leaving, 1)),
+			cmp.Compare(a.Node.Rank, b.Node.Rank), cmp.Compare(a.Node.ID, b.Node.ID))
 	})
 	for i, inst := range s.Instances {
-		inst.Standby = i > 0 && inst.Spec.GetOrigin().GetProtocol() != meshv1.Protocol_GRPC
+		// An owner that leaves serves to the end what it was sent.
+		inst.Standby = i > 0 && !inst.replica() && inst.Leaving == meshv1.Leaving_STAYS
 	}
 	return s
 }
@@ -184,9 +194,10 @@ func effective(inst *instance, node *Node) *Instance {
 	n := inst.node
 	e := &Instance{
 		Node: node, Spec: inst.spec, Address: inst.address,
-		Up:     inst.spec.GetState() == meshv1.InstanceState_INSTANCE_UP,
-		Reason: inst.spec.GetReason(),
-		Since:  inst.spec.GetSince().AsTime(),
+		Up:      inst.spec.GetState() == meshv1.InstanceState_INSTANCE_UP,
+		Reason:  inst.spec.GetReason(),
+		Since:   inst.spec.GetSince().AsTime(),
+		Leaving: inst.spec.GetLeaving(),
 	}
 	switch {
 	case !e.Up || !n.stale:

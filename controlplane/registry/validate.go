@@ -107,6 +107,8 @@ func validateInstance(s *meshv1.ServiceInstance) (Address, string) {
 		return address, "descriptors: a SHA-256 in hex"
 	case s.GetState() != meshv1.InstanceState_INSTANCE_UP && s.GetState() != meshv1.InstanceState_INSTANCE_DOWN:
 		return address, "state: up or down"
+	case s.GetLeaving() < meshv1.Leaving_STAYS || s.GetLeaving() > meshv1.Leaving_LEAVING_WITHDRAWN:
+		return address, "leaving: not a step that is known"
 	case s.GetSince() != nil && s.GetSince().CheckValid() != nil:
 		return address, "since: no time"
 	}

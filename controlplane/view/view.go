@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"carisma.dev/gateway/controlplane/registry"
+	"carisma.dev/gateway/mesh/api/meshv1"
 )
 
 // Class says where a mesh service is, seen from a node.
@@ -42,6 +43,8 @@ type Endpoint struct {
 	Node    string // id of the node that it is on
 	Name    string // name of that node
 	Address registry.Address
+	// Draining: calls that run go on, new ones go to the others.
+	Draining bool
 }
 
 // Entry is a mesh service with the endpoints that a view gives it.
@@ -57,11 +60,14 @@ type Route struct {
 }
 
 // LocalOf returns the endpoints of a service on the node itself: the machine's own
-// address and the service's port (CAR-18). A standby instance has none.
-func LocalOf(node string, s *registry.Service) []Endpoint {
+// address and the service's port (CAR-18). A standby instance has none; one that
+// leaves stays here until it is removed (CAR-25).
+func LocalOf(node string, s *registry.Service) []Endpoint { return localOf(node, s, serves) }
+
+func localOf(node string, s *registry.Service, want func(*registry.Instance) bool) []Endpoint {
 	var endpoints []Endpoint
 	for _, inst := range s.Instances {
-		if inst.Node.ID == node && serves(inst) {
+		if inst.Node.ID == node && want(inst) {
 			endpoints = append(endpoints, Endpoint{Node: node, Name: inst.Node.Name, Address: inst.Address})
 		}
 	}
@@ -71,10 +77,12 @@ func LocalOf(node string, s *registry.Service) []Endpoint {
 // GlobalOf returns the endpoints of a service on other nodes: the address of the
 // node and the port of its ingress, never the service's own (CAR-19). A node
 // without a proxy has no ingress.
-func GlobalOf(node string, s *registry.Service) []Endpoint {
+func GlobalOf(node string, s *registry.Service) []Endpoint { return globalOf(node, s, serves) }
+
+func globalOf(node string, s *registry.Service, want func(*registry.Instance) bool) []Endpoint {
 	var endpoints []Endpoint
 	for _, inst := range s.Instances {
-		if inst.Node.ID == node || !serves(inst) || inst.Node.Proxy == nil {
+		if inst.Node.ID == node || !want(inst) || inst.Node.Proxy == nil {
 			continue
 		}
 		endpoints = append(endpoints, Endpoint{
@@ -88,14 +96,35 @@ func GlobalOf(node string, s *registry.Service) []Endpoint {
 
 func serves(inst *registry.Instance) bool { return inst.Up && !inst.Standby }
 
+func stays(inst *registry.Instance) bool {
+	return serves(inst) && inst.Leaving == meshv1.Leaving_STAYS
+}
+
+func drains(inst *registry.Instance) bool {
+	return serves(inst) && inst.Leaving == meshv1.Leaving_LEAVING_DRAINING
+}
+
 // RouteOf returns what the egress of a node does with a service: a local instance
-// shadows the remote ones (CAR-21, 24).
+// shadows the remote ones (CAR-21, 24), unless it drains (CAR-25). What drains
+// keeps its calls and gets no others while an instance stays; the last is never
+// draining. What is withdrawn gets none.
 func RouteOf(node string, s *registry.Service) Route {
-	if local := LocalOf(node, s); len(local) > 0 {
+	if local := localOf(node, s, stays); len(local) > 0 {
 		return Route{Entry{s.Name, local}, Local}
 	}
-	if global := GlobalOf(node, s); len(global) > 0 {
+	draining := globalOf(node, s, drains)
+	if global := globalOf(node, s, stays); len(global) > 0 {
+		for _, e := range draining {
+			e.Draining = true
+			global = append(global, e)
+		}
 		return Route{Entry{s.Name, global}, Remote}
+	}
+	if local := localOf(node, s, drains); len(local) > 0 {
+		return Route{Entry{s.Name, local}, Local}
+	}
+	if len(draining) > 0 {
+		return Route{Entry{s.Name, draining}, Remote}
 	}
 	return Route{Entry{s.Name, nil}, Gone}
 }

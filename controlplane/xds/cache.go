@@ -20,6 +20,9 @@ type Cache struct {
 	nodes   map[string]*node   // by node id
 	streams map[string]*stream // by stream key
 	counts  Counts
+	applied uint64        // version of the registry
+	waiting int           // callers of Await
+	news    chan struct{} // closed, while some wait, when they should look again
 }
 
 var _ cachev3.Cache = (*Cache)(nil)
@@ -58,7 +61,7 @@ type set struct {
 
 // NewCache returns an empty cache.
 func NewCache(log *slog.Logger) *Cache {
-	return &Cache{log: log, nodes: map[string]*node{}, streams: map[string]*stream{}}
+	return &Cache{log: log, nodes: map[string]*node{}, streams: map[string]*stream{}, news: make(chan struct{})}
 }
 
 // Update is the change of one node.
@@ -124,6 +127,8 @@ func (c *Cache) Settle() {
 func (c *Cache) Apply(version uint64, updates []Update) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.applied = max(c.applied, version)
+	defer c.tell()
 	for _, u := range updates {
 		n := c.node(u.Node)
 		for _, r := range u.Set {

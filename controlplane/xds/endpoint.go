@@ -20,11 +20,19 @@ func newAssignment(cluster string, endpoints []view.Endpoint) (*Resource, error)
 		for _, e := range endpoints {
 			lb := lbEndpoint(address(e.Address))
 			lb.Metadata = nodeMetadata(e.Node)
+			if e.Draining {
+				lb.HealthStatus = corev3.HealthStatus_DRAINING
+			}
 			group.LbEndpoints = append(group.LbEndpoints, lb)
 		}
 		a.Endpoints = []*endpointv3.LocalityLbEndpoints{group}
 	}
-	return NewResource(resourcev3.EndpointType, a)
+	r, err := NewResource(resourcev3.EndpointType, a)
+	if err != nil {
+		return nil, err
+	}
+	r.takesAway = len(endpoints) == 0
+	return r, nil
 }
 
 func lbEndpoint(a *corev3.Address) *endpointv3.LbEndpoint {

@@ -23,6 +23,7 @@ func (c *Cache) answered(st *stream, sub *subscription, typeURL, nonce string, d
 	if sub.flight == nil || nonce == "" || nonce != sub.flight.nonce {
 		return
 	}
+	defer c.tell()
 	if detail == nil {
 		c.counts.Acks++
 		sub.acked(time.Now())

@@ -36,6 +36,8 @@ type Resource struct {
 	// from an earlier run of the control plane is not sent it again (CAR-50).
 	Version string
 	any     *anypb.Any
+	// takesAway: an assignment without endpoints.
+	takesAway bool
 }
 
 // message is a resource or a part of one that knows its rules.

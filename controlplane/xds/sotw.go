@@ -75,6 +75,7 @@ func (c *Cache) answeredWorld(st *stream, sub *subscription, req *cachev3.Reques
 	if f == nil || f.nonce != req.GetResponseNonce() {
 		return
 	}
+	defer c.tell()
 	if detail := req.GetErrorDetail(); detail != nil {
 		c.counts.Nacks++
 		sub.flight = nil

@@ -95,6 +95,7 @@ func (c *Cache) detach(st *stream) {
 }
 
 func (c *Cache) release(st *stream) {
+	defer c.tell()
 	delete(c.streams, st.key)
 	st.node.stream = nil
 	close(st.node.released)

@@ -7,6 +7,7 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	cachev3 "github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
 // subscription is one resource type on one stream; Cache.mu guards it.
@@ -150,7 +151,7 @@ func (s *subscription) refused() (alone string) {
 func (s *subscription) build(typeURL string, set *set, names []string) *discoveryv3.DeltaDiscoveryResponse {
 	resp := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: typeURL, SystemVersionInfo: versionName(set.version)}
 	f := &flight{before: map[string]string{}}
-	for _, name := range names {
+	for _, name := range s.makeBeforeBreak(set, names) {
 		had, has := s.known[name]
 		force := s.force[name]
 		delete(s.dirty, name)
@@ -181,6 +182,35 @@ func (s *subscription) build(typeURL string, set *set, names []string) *discover
 	}
 	s.flight = f
 	return resp
+}
+
+// makeBeforeBreak leaves out, for now, what takes the endpoints of a cluster away
+// if the response gives endpoints to others: a service that changes from local to
+// remote has none for a moment if a proxy takes them in the wrong order, and a
+// proxy takes one response in any order. What is left out goes with the
+// acknowledgement.
+func (s *subscription) makeBeforeBreak(set *set, names []string) []string {
+	gives := false
+	var later []string
+	for _, name := range names {
+		r := set.resources[name]
+		if r == nil || !s.wants(name) || set.apart[name] != nil || s.known[name] == r.Version {
+			continue
+		}
+		switch {
+		case !r.takesAway:
+			gives = gives || r.Type == resourcev3.EndpointType
+		case s.known[name] != "" && !s.force[name]:
+			later = append(later, name)
+		}
+	}
+	if !gives || len(later) == 0 {
+		return names
+	}
+	for _, name := range later {
+		s.dirty[name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(later, name) })
 }
 
 // removable reports whether a proxy heeds the removal of a resource. Envoy ignores

@@ -18,6 +18,7 @@ package meshv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -80,6 +81,59 @@ func (NodeState) EnumDescriptor() ([]byte, []int) {
 	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{0}
 }
 
+// Leaving says how far an instance is on its way out of the mesh. The ingress of
+// its own node serves it until it is removed.
+type Leaving int32
+
+const (
+	Leaving_STAYS Leaving = 0
+	// Gets no new calls where another instance can take them.
+	Leaving_LEAVING_DRAINING Leaving = 1
+	// No egress routes to it any more.
+	Leaving_LEAVING_WITHDRAWN Leaving = 2
+)
+
+// Enum value maps for Leaving.
+var (
+	Leaving_name = map[int32]string{
+		0: "STAYS",
+		1: "LEAVING_DRAINING",
+		2: "LEAVING_WITHDRAWN",
+	}
+	Leaving_value = map[string]int32{
+		"STAYS":             0,
+		"LEAVING_DRAINING":  1,
+		"LEAVING_WITHDRAWN": 2,
+	}
+)
+
+func (x Leaving) Enum() *Leaving {
+	p := new(Leaving)
+	*p = x
+	return p
+}
+
+func (x Leaving) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Leaving) Descriptor() protoreflect.EnumDescriptor {
+	return file_carisma_mesh_v1_mesh_proto_enumTypes[1].Descriptor()
+}
+
+func (Leaving) Type() protoreflect.EnumType {
+	return &file_carisma_mesh_v1_mesh_proto_enumTypes[1]
+}
+
+func (x Leaving) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Leaving.Descriptor instead.
+func (Leaving) EnumDescriptor() ([]byte, []int) {
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{1}
+}
+
 type Protocol int32
 
 const (
@@ -116,11 +170,11 @@ func (x Protocol) String() string {
 }
 
 func (Protocol) Descriptor() protoreflect.EnumDescriptor {
-	return file_carisma_mesh_v1_mesh_proto_enumTypes[1].Descriptor()
+	return file_carisma_mesh_v1_mesh_proto_enumTypes[2].Descriptor()
 }
 
 func (Protocol) Type() protoreflect.EnumType {
-	return &file_carisma_mesh_v1_mesh_proto_enumTypes[1]
+	return &file_carisma_mesh_v1_mesh_proto_enumTypes[2]
 }
 
 func (x Protocol) Number() protoreflect.EnumNumber {
@@ -129,7 +183,7 @@ func (x Protocol) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Protocol.Descriptor instead.
 func (Protocol) EnumDescriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{1}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{2}
 }
 
 type InstanceState int32
@@ -166,11 +220,11 @@ func (x InstanceState) String() string {
 }
 
 func (InstanceState) Descriptor() protoreflect.EnumDescriptor {
-	return file_carisma_mesh_v1_mesh_proto_enumTypes[2].Descriptor()
+	return file_carisma_mesh_v1_mesh_proto_enumTypes[3].Descriptor()
 }
 
 func (InstanceState) Type() protoreflect.EnumType {
-	return &file_carisma_mesh_v1_mesh_proto_enumTypes[2]
+	return &file_carisma_mesh_v1_mesh_proto_enumTypes[3]
 }
 
 func (x InstanceState) Number() protoreflect.EnumNumber {
@@ -179,7 +233,7 @@ func (x InstanceState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use InstanceState.Descriptor instead.
 func (InstanceState) EnumDescriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{2}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{3}
 }
 
 type RouteClass int32
@@ -218,11 +272,11 @@ func (x RouteClass) String() string {
 }
 
 func (RouteClass) Descriptor() protoreflect.EnumDescriptor {
-	return file_carisma_mesh_v1_mesh_proto_enumTypes[3].Descriptor()
+	return file_carisma_mesh_v1_mesh_proto_enumTypes[4].Descriptor()
 }
 
 func (RouteClass) Type() protoreflect.EnumType {
-	return &file_carisma_mesh_v1_mesh_proto_enumTypes[3]
+	return &file_carisma_mesh_v1_mesh_proto_enumTypes[4]
 }
 
 func (x RouteClass) Number() protoreflect.EnumNumber {
@@ -231,7 +285,7 @@ func (x RouteClass) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RouteClass.Descriptor instead.
 func (RouteClass) EnumDescriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{3}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{4}
 }
 
 type Node struct {
@@ -771,11 +825,15 @@ type ServiceInstance struct {
 	// instance the gateway's own socket.
 	Address string `protobuf:"bytes,5,opt,name=address,proto3" json:"address,omitempty"`
 	// SHA-256 of the descriptor set, in hex; empty if the interface is unknown.
-	Descriptors   string                 `protobuf:"bytes,6,opt,name=descriptors,proto3" json:"descriptors,omitempty"`
-	State         InstanceState          `protobuf:"varint,7,opt,name=state,proto3,enum=carisma.mesh.v1.InstanceState" json:"state,omitempty"`
-	Reason        string                 `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`           // of the state
-	Since         *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=since,proto3" json:"since,omitempty"`             // of the state
-	Generation    uint64                 `protobuf:"varint,10,opt,name=generation,proto3" json:"generation,omitempty"` // raised by the node with each change
+	Descriptors string                 `protobuf:"bytes,6,opt,name=descriptors,proto3" json:"descriptors,omitempty"`
+	State       InstanceState          `protobuf:"varint,7,opt,name=state,proto3,enum=carisma.mesh.v1.InstanceState" json:"state,omitempty"`
+	Reason      string                 `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`           // of the state
+	Since       *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=since,proto3" json:"since,omitempty"`             // of the state
+	Generation  uint64                 `protobuf:"varint,10,opt,name=generation,proto3" json:"generation,omitempty"` // raised by the node with each change
+	Leaving     Leaving                `protobuf:"varint,11,opt,name=leaving,proto3,enum=carisma.mesh.v1.Leaving" json:"leaving,omitempty"`
+	// Interchangeable with every other instance of the name: none is a standby, all
+	// are balanced (CAR-52). gRPC instances are so without it.
+	Replica       bool `protobuf:"varint,12,opt,name=replica,proto3" json:"replica,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -878,6 +936,20 @@ func (x *ServiceInstance) GetGeneration() uint64 {
 		return x.Generation
 	}
 	return 0
+}
+
+func (x *ServiceInstance) GetLeaving() Leaving {
+	if x != nil {
+		return x.Leaving
+	}
+	return Leaving_STAYS
+}
+
+func (x *ServiceInstance) GetReplica() bool {
+	if x != nil {
+		return x.Replica
+	}
+	return false
 }
 
 // Origin says where an instance was first seen. Of a gRPC instance the ids are
@@ -1407,6 +1479,7 @@ type WatchServicesResponse struct {
 	Snapshot      bool                   `protobuf:"varint,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	Set           []*MeshService         `protobuf:"bytes,2,rep,name=set,proto3" json:"set,omitempty"`
 	Removed       []*ServiceKey          `protobuf:"bytes,3,rep,name=removed,proto3" json:"removed,omitempty"`
+	Exposures     *Exposures             `protobuf:"bytes,4,opt,name=exposures,proto3" json:"exposures,omitempty"` // all of them, if any changed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1462,6 +1535,396 @@ func (x *WatchServicesResponse) GetRemoved() []*ServiceKey {
 	return nil
 }
 
+func (x *WatchServicesResponse) GetExposures() *Exposures {
+	if x != nil {
+		return x.Exposures
+	}
+	return nil
+}
+
+type AwaitProxiesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`       // mesh name
+	Timeout       *durationpb.Duration   `protobuf:"bytes,2,opt,name=timeout,proto3" json:"timeout,omitempty"` // at most 10 s; default 2 s
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitProxiesRequest) Reset() {
+	*x = AwaitProxiesRequest{}
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitProxiesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitProxiesRequest) ProtoMessage() {}
+
+func (x *AwaitProxiesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitProxiesRequest.ProtoReflect.Descriptor instead.
+func (*AwaitProxiesRequest) Descriptor() ([]byte, []int) {
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *AwaitProxiesRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AwaitProxiesRequest) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
+	}
+	return nil
+}
+
+type AwaitProxiesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Acknowledged  []string               `protobuf:"bytes,1,rep,name=acknowledged,proto3" json:"acknowledged,omitempty"` // names of the nodes whose proxies took it
+	Late          []string               `protobuf:"bytes,2,rep,name=late,proto3" json:"late,omitempty"`                 // of those that are connected and did not
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitProxiesResponse) Reset() {
+	*x = AwaitProxiesResponse{}
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitProxiesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitProxiesResponse) ProtoMessage() {}
+
+func (x *AwaitProxiesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitProxiesResponse.ProtoReflect.Descriptor instead.
+func (*AwaitProxiesResponse) Descriptor() ([]byte, []int) {
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *AwaitProxiesResponse) GetAcknowledged() []string {
+	if x != nil {
+		return x.Acknowledged
+	}
+	return nil
+}
+
+func (x *AwaitProxiesResponse) GetLate() []string {
+	if x != nil {
+		return x.Late
+	}
+	return nil
+}
+
+// Exposure is the claim of a node to offer a service of the mesh on a network.
+type Exposure struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Network       string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`       // mesh name
+	Address       string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"` // own IP address on the network
+	Held          bool                   `protobuf:"varint,4,opt,name=held,proto3" json:"held,omitempty"`      // the node owned it, and offers it, when it was last told
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Exposure) Reset() {
+	*x = Exposure{}
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Exposure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Exposure) ProtoMessage() {}
+
+func (x *Exposure) ProtoReflect() protoreflect.Message {
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Exposure.ProtoReflect.Descriptor instead.
+func (*Exposure) Descriptor() ([]byte, []int) {
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Exposure) GetNetwork() string {
+	if x != nil {
+		return x.Network
+	}
+	return ""
+}
+
+func (x *Exposure) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Exposure) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Exposure) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
+type SetExposuresRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Exposures     []*Exposure            `protobuf:"bytes,1,rep,name=exposures,proto3" json:"exposures,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetExposuresRequest) Reset() {
+	*x = SetExposuresRequest{}
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetExposuresRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetExposuresRequest) ProtoMessage() {}
+
+func (x *SetExposuresRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetExposuresRequest.ProtoReflect.Descriptor instead.
+func (*SetExposuresRequest) Descriptor() ([]byte, []int) {
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *SetExposuresRequest) GetExposures() []*Exposure {
+	if x != nil {
+		return x.Exposures
+	}
+	return nil
+}
+
+type SetExposuresResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetExposuresResponse) Reset() {
+	*x = SetExposuresResponse{}
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetExposuresResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetExposuresResponse) ProtoMessage() {}
+
+func (x *SetExposuresResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetExposuresResponse.ProtoReflect.Descriptor instead.
+func (*SetExposuresResponse) Descriptor() ([]byte, []int) {
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{24}
+}
+
+type Exposures struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Claims        []*ExposureClaim       `protobuf:"bytes,1,rep,name=claims,proto3" json:"claims,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Exposures) Reset() {
+	*x = Exposures{}
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Exposures) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Exposures) ProtoMessage() {}
+
+func (x *Exposures) ProtoReflect() protoreflect.Message {
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Exposures.ProtoReflect.Descriptor instead.
+func (*Exposures) Descriptor() ([]byte, []int) {
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Exposures) GetClaims() []*ExposureClaim {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+// ExposureClaim is a claim together with the node that has it. Claims of a node
+// that is lost stay: its offers may still be believed on the network.
+type ExposureClaim struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Network       string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Address       string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
+	NodeId        string                 `protobuf:"bytes,4,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	NodeName      string                 `protobuf:"bytes,5,opt,name=node_name,json=nodeName,proto3" json:"node_name,omitempty"`
+	Owner         bool                   `protobuf:"varint,6,opt,name=owner,proto3" json:"owner,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExposureClaim) Reset() {
+	*x = ExposureClaim{}
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExposureClaim) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExposureClaim) ProtoMessage() {}
+
+func (x *ExposureClaim) ProtoReflect() protoreflect.Message {
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExposureClaim.ProtoReflect.Descriptor instead.
+func (*ExposureClaim) Descriptor() ([]byte, []int) {
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ExposureClaim) GetNetwork() string {
+	if x != nil {
+		return x.Network
+	}
+	return ""
+}
+
+func (x *ExposureClaim) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ExposureClaim) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *ExposureClaim) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+func (x *ExposureClaim) GetNodeName() string {
+	if x != nil {
+		return x.NodeName
+	}
+	return ""
+}
+
+func (x *ExposureClaim) GetOwner() bool {
+	if x != nil {
+		return x.Owner
+	}
+	return false
+}
+
 type ServiceKey struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1472,7 +1935,7 @@ type ServiceKey struct {
 
 func (x *ServiceKey) Reset() {
 	*x = ServiceKey{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[20]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1484,7 +1947,7 @@ func (x *ServiceKey) String() string {
 func (*ServiceKey) ProtoMessage() {}
 
 func (x *ServiceKey) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[20]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1497,7 +1960,7 @@ func (x *ServiceKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceKey.ProtoReflect.Descriptor instead.
 func (*ServiceKey) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{20}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ServiceKey) GetName() string {
@@ -1523,7 +1986,7 @@ type PutDescriptorsRequest struct {
 
 func (x *PutDescriptorsRequest) Reset() {
 	*x = PutDescriptorsRequest{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[21]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1535,7 +1998,7 @@ func (x *PutDescriptorsRequest) String() string {
 func (*PutDescriptorsRequest) ProtoMessage() {}
 
 func (x *PutDescriptorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[21]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1548,7 +2011,7 @@ func (x *PutDescriptorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDescriptorsRequest.ProtoReflect.Descriptor instead.
 func (*PutDescriptorsRequest) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{21}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PutDescriptorsRequest) GetDescriptorSet() []byte {
@@ -1567,7 +2030,7 @@ type PutDescriptorsResponse struct {
 
 func (x *PutDescriptorsResponse) Reset() {
 	*x = PutDescriptorsResponse{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[22]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1579,7 +2042,7 @@ func (x *PutDescriptorsResponse) String() string {
 func (*PutDescriptorsResponse) ProtoMessage() {}
 
 func (x *PutDescriptorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[22]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1592,7 +2055,7 @@ func (x *PutDescriptorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDescriptorsResponse.ProtoReflect.Descriptor instead.
 func (*PutDescriptorsResponse) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{22}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PutDescriptorsResponse) GetHash() string {
@@ -1611,7 +2074,7 @@ type GetDescriptorsRequest struct {
 
 func (x *GetDescriptorsRequest) Reset() {
 	*x = GetDescriptorsRequest{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[23]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1623,7 +2086,7 @@ func (x *GetDescriptorsRequest) String() string {
 func (*GetDescriptorsRequest) ProtoMessage() {}
 
 func (x *GetDescriptorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[23]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1636,7 +2099,7 @@ func (x *GetDescriptorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDescriptorsRequest.ProtoReflect.Descriptor instead.
 func (*GetDescriptorsRequest) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{23}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetDescriptorsRequest) GetHash() string {
@@ -1655,7 +2118,7 @@ type GetDescriptorsResponse struct {
 
 func (x *GetDescriptorsResponse) Reset() {
 	*x = GetDescriptorsResponse{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[24]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1667,7 +2130,7 @@ func (x *GetDescriptorsResponse) String() string {
 func (*GetDescriptorsResponse) ProtoMessage() {}
 
 func (x *GetDescriptorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[24]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1680,7 +2143,7 @@ func (x *GetDescriptorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDescriptorsResponse.ProtoReflect.Descriptor instead.
 func (*GetDescriptorsResponse) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{24}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetDescriptorsResponse) GetDescriptorSet() []byte {
@@ -1699,7 +2162,7 @@ type GetRoutesRequest struct {
 
 func (x *GetRoutesRequest) Reset() {
 	*x = GetRoutesRequest{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[25]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1711,7 +2174,7 @@ func (x *GetRoutesRequest) String() string {
 func (*GetRoutesRequest) ProtoMessage() {}
 
 func (x *GetRoutesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[25]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1724,7 +2187,7 @@ func (x *GetRoutesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRoutesRequest.ProtoReflect.Descriptor instead.
 func (*GetRoutesRequest) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{25}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetRoutesRequest) GetNode() string {
@@ -1743,7 +2206,7 @@ type GetRoutesResponse struct {
 
 func (x *GetRoutesResponse) Reset() {
 	*x = GetRoutesResponse{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[26]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1755,7 +2218,7 @@ func (x *GetRoutesResponse) String() string {
 func (*GetRoutesResponse) ProtoMessage() {}
 
 func (x *GetRoutesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[26]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1768,7 +2231,7 @@ func (x *GetRoutesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRoutesResponse.ProtoReflect.Descriptor instead.
 func (*GetRoutesResponse) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{26}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetRoutesResponse) GetNodes() []*NodeRoutes {
@@ -1790,7 +2253,7 @@ type NodeRoutes struct {
 
 func (x *NodeRoutes) Reset() {
 	*x = NodeRoutes{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[27]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1802,7 +2265,7 @@ func (x *NodeRoutes) String() string {
 func (*NodeRoutes) ProtoMessage() {}
 
 func (x *NodeRoutes) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[27]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1815,7 +2278,7 @@ func (x *NodeRoutes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRoutes.ProtoReflect.Descriptor instead.
 func (*NodeRoutes) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{27}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *NodeRoutes) GetNodeId() string {
@@ -1858,7 +2321,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[28]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1870,7 +2333,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[28]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1883,7 +2346,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{28}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Route) GetName() string {
@@ -1922,7 +2385,7 @@ type GetProxiesRequest struct {
 
 func (x *GetProxiesRequest) Reset() {
 	*x = GetProxiesRequest{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[29]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1934,7 +2397,7 @@ func (x *GetProxiesRequest) String() string {
 func (*GetProxiesRequest) ProtoMessage() {}
 
 func (x *GetProxiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[29]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1947,7 +2410,7 @@ func (x *GetProxiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProxiesRequest.ProtoReflect.Descriptor instead.
 func (*GetProxiesRequest) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{29}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{36}
 }
 
 type GetProxiesResponse struct {
@@ -1959,7 +2422,7 @@ type GetProxiesResponse struct {
 
 func (x *GetProxiesResponse) Reset() {
 	*x = GetProxiesResponse{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[30]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +2434,7 @@ func (x *GetProxiesResponse) String() string {
 func (*GetProxiesResponse) ProtoMessage() {}
 
 func (x *GetProxiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[30]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +2447,7 @@ func (x *GetProxiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProxiesResponse.ProtoReflect.Descriptor instead.
 func (*GetProxiesResponse) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{30}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetProxiesResponse) GetProxies() []*Proxy {
@@ -2007,7 +2470,7 @@ type Proxy struct {
 
 func (x *Proxy) Reset() {
 	*x = Proxy{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[31]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2019,7 +2482,7 @@ func (x *Proxy) String() string {
 func (*Proxy) ProtoMessage() {}
 
 func (x *Proxy) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[31]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2032,7 +2495,7 @@ func (x *Proxy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proxy.ProtoReflect.Descriptor instead.
 func (*Proxy) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{31}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Proxy) GetNodeId() string {
@@ -2085,7 +2548,7 @@ type ResourceTypeStatus struct {
 
 func (x *ResourceTypeStatus) Reset() {
 	*x = ResourceTypeStatus{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[32]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2097,7 +2560,7 @@ func (x *ResourceTypeStatus) String() string {
 func (*ResourceTypeStatus) ProtoMessage() {}
 
 func (x *ResourceTypeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[32]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2110,7 +2573,7 @@ func (x *ResourceTypeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceTypeStatus.ProtoReflect.Descriptor instead.
 func (*ResourceTypeStatus) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{32}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ResourceTypeStatus) GetTypeUrl() string {
@@ -2173,7 +2636,7 @@ type Nack struct {
 
 func (x *Nack) Reset() {
 	*x = Nack{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[33]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2185,7 +2648,7 @@ func (x *Nack) String() string {
 func (*Nack) ProtoMessage() {}
 
 func (x *Nack) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[33]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2198,7 +2661,7 @@ func (x *Nack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nack.ProtoReflect.Descriptor instead.
 func (*Nack) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{33}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Nack) GetResource() string {
@@ -2226,7 +2689,7 @@ var File_carisma_mesh_v1_mesh_proto protoreflect.FileDescriptor
 
 const file_carisma_mesh_v1_mesh_proto_rawDesc = "" +
 	"\n" +
-	"\x1acarisma/mesh/v1/mesh.proto\x12\x0fcarisma.mesh.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xee\x02\n" +
+	"\x1acarisma/mesh/v1/mesh.proto\x12\x0fcarisma.mesh.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xee\x02\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x12\n" +
@@ -2268,7 +2731,7 @@ const file_carisma_mesh_v1_mesh_proto_rawDesc = "" +
 	"\x11KeepAliveResponse\"\x12\n" +
 	"\x10ListNodesRequest\"@\n" +
 	"\x11ListNodesResponse\x12+\n" +
-	"\x05nodes\x18\x01 \x03(\v2\x15.carisma.mesh.v1.NodeR\x05nodes\"\xec\x02\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x15.carisma.mesh.v1.NodeR\x05nodes\"\xba\x03\n" +
 	"\x0fServiceInstance\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tinterface\x18\x02 \x01(\tR\tinterface\x12\x1a\n" +
@@ -2282,7 +2745,9 @@ const file_carisma_mesh_v1_mesh_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\n" +
 	" \x01(\x04R\n" +
-	"generation\"\xc5\x01\n" +
+	"generation\x122\n" +
+	"\aleaving\x18\v \x01(\x0e2\x18.carisma.mesh.v1.LeavingR\aleaving\x12\x18\n" +
+	"\areplica\x18\f \x01(\bR\areplica\"\xc5\x01\n" +
 	"\x06Origin\x125\n" +
 	"\bprotocol\x18\x01 \x01(\x0e2\x19.carisma.mesh.v1.ProtocolR\bprotocol\x12\x18\n" +
 	"\anetwork\x18\x02 \x01(\tR\anetwork\x12\x1d\n" +
@@ -2313,11 +2778,35 @@ const file_carisma_mesh_v1_mesh_proto_rawDesc = "" +
 	"\tnode_name\x18\x03 \x01(\tR\bnodeName\x12\x18\n" +
 	"\astandby\x18\x04 \x01(\bR\astandby\"*\n" +
 	"\x14WatchServicesRequest\x12\x12\n" +
-	"\x04held\x18\x01 \x01(\bR\x04held\"\x9a\x01\n" +
+	"\x04held\x18\x01 \x01(\bR\x04held\"\xd4\x01\n" +
 	"\x15WatchServicesResponse\x12\x1a\n" +
 	"\bsnapshot\x18\x01 \x01(\bR\bsnapshot\x12.\n" +
 	"\x03set\x18\x02 \x03(\v2\x1c.carisma.mesh.v1.MeshServiceR\x03set\x125\n" +
-	"\aremoved\x18\x03 \x03(\v2\x1b.carisma.mesh.v1.ServiceKeyR\aremoved\"9\n" +
+	"\aremoved\x18\x03 \x03(\v2\x1b.carisma.mesh.v1.ServiceKeyR\aremoved\x128\n" +
+	"\texposures\x18\x04 \x01(\v2\x1a.carisma.mesh.v1.ExposuresR\texposures\"^\n" +
+	"\x13AwaitProxiesRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
+	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"N\n" +
+	"\x14AwaitProxiesResponse\x12\"\n" +
+	"\facknowledged\x18\x01 \x03(\tR\facknowledged\x12\x12\n" +
+	"\x04late\x18\x02 \x03(\tR\x04late\"f\n" +
+	"\bExposure\x12\x18\n" +
+	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
+	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x12\n" +
+	"\x04held\x18\x04 \x01(\bR\x04held\"N\n" +
+	"\x13SetExposuresRequest\x127\n" +
+	"\texposures\x18\x01 \x03(\v2\x19.carisma.mesh.v1.ExposureR\texposures\"\x16\n" +
+	"\x14SetExposuresResponse\"C\n" +
+	"\tExposures\x126\n" +
+	"\x06claims\x18\x01 \x03(\v2\x1e.carisma.mesh.v1.ExposureClaimR\x06claims\"\xa3\x01\n" +
+	"\rExposureClaim\x12\x18\n" +
+	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
+	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x17\n" +
+	"\anode_id\x18\x04 \x01(\tR\x06nodeId\x12\x1b\n" +
+	"\tnode_name\x18\x05 \x01(\tR\bnodeName\x12\x14\n" +
+	"\x05owner\x18\x06 \x01(\bR\x05owner\"9\n" +
 	"\n" +
 	"ServiceKey\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
@@ -2370,7 +2859,11 @@ const file_carisma_mesh_v1_mesh_proto_rawDesc = "" +
 	"\tNodeState\x12\x1a\n" +
 	"\x16NODE_STATE_UNSPECIFIED\x10\x00\x12\v\n" +
 	"\aNODE_UP\x10\x01\x12\r\n" +
-	"\tNODE_LOST\x10\x02*D\n" +
+	"\tNODE_LOST\x10\x02*A\n" +
+	"\aLeaving\x12\t\n" +
+	"\x05STAYS\x10\x00\x12\x14\n" +
+	"\x10LEAVING_DRAINING\x10\x01\x12\x15\n" +
+	"\x11LEAVING_WITHDRAWN\x10\x02*D\n" +
 	"\bProtocol\x12\x18\n" +
 	"\x14PROTOCOL_UNSPECIFIED\x10\x00\x12\b\n" +
 	"\x04GRPC\x10\x01\x12\n" +
@@ -2391,14 +2884,16 @@ const file_carisma_mesh_v1_mesh_proto_rawDesc = "" +
 	"\fNodeRegistry\x12O\n" +
 	"\bRegister\x12 .carisma.mesh.v1.RegisterRequest\x1a!.carisma.mesh.v1.RegisterResponse\x12V\n" +
 	"\tKeepAlive\x12!.carisma.mesh.v1.KeepAliveRequest\x1a\".carisma.mesh.v1.KeepAliveResponse(\x010\x01\x12R\n" +
-	"\tListNodes\x12!.carisma.mesh.v1.ListNodesRequest\x1a\".carisma.mesh.v1.ListNodesResponse2\xbb\x04\n" +
+	"\tListNodes\x12!.carisma.mesh.v1.ListNodesRequest\x1a\".carisma.mesh.v1.ListNodesResponse2\xf5\x05\n" +
 	"\x0fServiceRegistry\x12X\n" +
 	"\vSynchronize\x12#.carisma.mesh.v1.SynchronizeRequest\x1a$.carisma.mesh.v1.SynchronizeResponse\x12I\n" +
 	"\x06Update\x12\x1e.carisma.mesh.v1.UpdateRequest\x1a\x1f.carisma.mesh.v1.UpdateResponse\x12[\n" +
 	"\fListServices\x12$.carisma.mesh.v1.ListServicesRequest\x1a%.carisma.mesh.v1.ListServicesResponse\x12`\n" +
 	"\rWatchServices\x12%.carisma.mesh.v1.WatchServicesRequest\x1a&.carisma.mesh.v1.WatchServicesResponse0\x01\x12a\n" +
 	"\x0ePutDescriptors\x12&.carisma.mesh.v1.PutDescriptorsRequest\x1a'.carisma.mesh.v1.PutDescriptorsResponse\x12a\n" +
-	"\x0eGetDescriptors\x12&.carisma.mesh.v1.GetDescriptorsRequest\x1a'.carisma.mesh.v1.GetDescriptorsResponse2\xb3\x01\n" +
+	"\x0eGetDescriptors\x12&.carisma.mesh.v1.GetDescriptorsRequest\x1a'.carisma.mesh.v1.GetDescriptorsResponse\x12[\n" +
+	"\fAwaitProxies\x12$.carisma.mesh.v1.AwaitProxiesRequest\x1a%.carisma.mesh.v1.AwaitProxiesResponse\x12[\n" +
+	"\fSetExposures\x12$.carisma.mesh.v1.SetExposuresRequest\x1a%.carisma.mesh.v1.SetExposuresResponse2\xb3\x01\n" +
 	"\x06Status\x12R\n" +
 	"\tGetRoutes\x12!.carisma.mesh.v1.GetRoutesRequest\x1a\".carisma.mesh.v1.GetRoutesResponse\x12U\n" +
 	"\n" +
@@ -2416,106 +2911,124 @@ func file_carisma_mesh_v1_mesh_proto_rawDescGZIP() []byte {
 	return file_carisma_mesh_v1_mesh_proto_rawDescData
 }
 
-var file_carisma_mesh_v1_mesh_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_carisma_mesh_v1_mesh_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_carisma_mesh_v1_mesh_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_carisma_mesh_v1_mesh_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_carisma_mesh_v1_mesh_proto_goTypes = []any{
 	(NodeState)(0),                 // 0: carisma.mesh.v1.NodeState
-	(Protocol)(0),                  // 1: carisma.mesh.v1.Protocol
-	(InstanceState)(0),             // 2: carisma.mesh.v1.InstanceState
-	(RouteClass)(0),                // 3: carisma.mesh.v1.RouteClass
-	(*Node)(nil),                   // 4: carisma.mesh.v1.Node
-	(*ProxyEndpoints)(nil),         // 5: carisma.mesh.v1.ProxyEndpoints
-	(*RegisterRequest)(nil),        // 6: carisma.mesh.v1.RegisterRequest
-	(*RegisterResponse)(nil),       // 7: carisma.mesh.v1.RegisterResponse
-	(*KeepAliveRequest)(nil),       // 8: carisma.mesh.v1.KeepAliveRequest
-	(*KeepAliveResponse)(nil),      // 9: carisma.mesh.v1.KeepAliveResponse
-	(*ListNodesRequest)(nil),       // 10: carisma.mesh.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),      // 11: carisma.mesh.v1.ListNodesResponse
-	(*ServiceInstance)(nil),        // 12: carisma.mesh.v1.ServiceInstance
-	(*Origin)(nil),                 // 13: carisma.mesh.v1.Origin
-	(*SynchronizeRequest)(nil),     // 14: carisma.mesh.v1.SynchronizeRequest
-	(*SynchronizeResponse)(nil),    // 15: carisma.mesh.v1.SynchronizeResponse
-	(*Refusal)(nil),                // 16: carisma.mesh.v1.Refusal
-	(*UpdateRequest)(nil),          // 17: carisma.mesh.v1.UpdateRequest
-	(*UpdateResponse)(nil),         // 18: carisma.mesh.v1.UpdateResponse
-	(*ListServicesRequest)(nil),    // 19: carisma.mesh.v1.ListServicesRequest
-	(*ListServicesResponse)(nil),   // 20: carisma.mesh.v1.ListServicesResponse
-	(*MeshService)(nil),            // 21: carisma.mesh.v1.MeshService
-	(*WatchServicesRequest)(nil),   // 22: carisma.mesh.v1.WatchServicesRequest
-	(*WatchServicesResponse)(nil),  // 23: carisma.mesh.v1.WatchServicesResponse
-	(*ServiceKey)(nil),             // 24: carisma.mesh.v1.ServiceKey
-	(*PutDescriptorsRequest)(nil),  // 25: carisma.mesh.v1.PutDescriptorsRequest
-	(*PutDescriptorsResponse)(nil), // 26: carisma.mesh.v1.PutDescriptorsResponse
-	(*GetDescriptorsRequest)(nil),  // 27: carisma.mesh.v1.GetDescriptorsRequest
-	(*GetDescriptorsResponse)(nil), // 28: carisma.mesh.v1.GetDescriptorsResponse
-	(*GetRoutesRequest)(nil),       // 29: carisma.mesh.v1.GetRoutesRequest
-	(*GetRoutesResponse)(nil),      // 30: carisma.mesh.v1.GetRoutesResponse
-	(*NodeRoutes)(nil),             // 31: carisma.mesh.v1.NodeRoutes
-	(*Route)(nil),                  // 32: carisma.mesh.v1.Route
-	(*GetProxiesRequest)(nil),      // 33: carisma.mesh.v1.GetProxiesRequest
-	(*GetProxiesResponse)(nil),     // 34: carisma.mesh.v1.GetProxiesResponse
-	(*Proxy)(nil),                  // 35: carisma.mesh.v1.Proxy
-	(*ResourceTypeStatus)(nil),     // 36: carisma.mesh.v1.ResourceTypeStatus
-	(*Nack)(nil),                   // 37: carisma.mesh.v1.Nack
-	(*timestamppb.Timestamp)(nil),  // 38: google.protobuf.Timestamp
+	(Leaving)(0),                   // 1: carisma.mesh.v1.Leaving
+	(Protocol)(0),                  // 2: carisma.mesh.v1.Protocol
+	(InstanceState)(0),             // 3: carisma.mesh.v1.InstanceState
+	(RouteClass)(0),                // 4: carisma.mesh.v1.RouteClass
+	(*Node)(nil),                   // 5: carisma.mesh.v1.Node
+	(*ProxyEndpoints)(nil),         // 6: carisma.mesh.v1.ProxyEndpoints
+	(*RegisterRequest)(nil),        // 7: carisma.mesh.v1.RegisterRequest
+	(*RegisterResponse)(nil),       // 8: carisma.mesh.v1.RegisterResponse
+	(*KeepAliveRequest)(nil),       // 9: carisma.mesh.v1.KeepAliveRequest
+	(*KeepAliveResponse)(nil),      // 10: carisma.mesh.v1.KeepAliveResponse
+	(*ListNodesRequest)(nil),       // 11: carisma.mesh.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),      // 12: carisma.mesh.v1.ListNodesResponse
+	(*ServiceInstance)(nil),        // 13: carisma.mesh.v1.ServiceInstance
+	(*Origin)(nil),                 // 14: carisma.mesh.v1.Origin
+	(*SynchronizeRequest)(nil),     // 15: carisma.mesh.v1.SynchronizeRequest
+	(*SynchronizeResponse)(nil),    // 16: carisma.mesh.v1.SynchronizeResponse
+	(*Refusal)(nil),                // 17: carisma.mesh.v1.Refusal
+	(*UpdateRequest)(nil),          // 18: carisma.mesh.v1.UpdateRequest
+	(*UpdateResponse)(nil),         // 19: carisma.mesh.v1.UpdateResponse
+	(*ListServicesRequest)(nil),    // 20: carisma.mesh.v1.ListServicesRequest
+	(*ListServicesResponse)(nil),   // 21: carisma.mesh.v1.ListServicesResponse
+	(*MeshService)(nil),            // 22: carisma.mesh.v1.MeshService
+	(*WatchServicesRequest)(nil),   // 23: carisma.mesh.v1.WatchServicesRequest
+	(*WatchServicesResponse)(nil),  // 24: carisma.mesh.v1.WatchServicesResponse
+	(*AwaitProxiesRequest)(nil),    // 25: carisma.mesh.v1.AwaitProxiesRequest
+	(*AwaitProxiesResponse)(nil),   // 26: carisma.mesh.v1.AwaitProxiesResponse
+	(*Exposure)(nil),               // 27: carisma.mesh.v1.Exposure
+	(*SetExposuresRequest)(nil),    // 28: carisma.mesh.v1.SetExposuresRequest
+	(*SetExposuresResponse)(nil),   // 29: carisma.mesh.v1.SetExposuresResponse
+	(*Exposures)(nil),              // 30: carisma.mesh.v1.Exposures
+	(*ExposureClaim)(nil),          // 31: carisma.mesh.v1.ExposureClaim
+	(*ServiceKey)(nil),             // 32: carisma.mesh.v1.ServiceKey
+	(*PutDescriptorsRequest)(nil),  // 33: carisma.mesh.v1.PutDescriptorsRequest
+	(*PutDescriptorsResponse)(nil), // 34: carisma.mesh.v1.PutDescriptorsResponse
+	(*GetDescriptorsRequest)(nil),  // 35: carisma.mesh.v1.GetDescriptorsRequest
+	(*GetDescriptorsResponse)(nil), // 36: carisma.mesh.v1.GetDescriptorsResponse
+	(*GetRoutesRequest)(nil),       // 37: carisma.mesh.v1.GetRoutesRequest
+	(*GetRoutesResponse)(nil),      // 38: carisma.mesh.v1.GetRoutesResponse
+	(*NodeRoutes)(nil),             // 39: carisma.mesh.v1.NodeRoutes
+	(*Route)(nil),                  // 40: carisma.mesh.v1.Route
+	(*GetProxiesRequest)(nil),      // 41: carisma.mesh.v1.GetProxiesRequest
+	(*GetProxiesResponse)(nil),     // 42: carisma.mesh.v1.GetProxiesResponse
+	(*Proxy)(nil),                  // 43: carisma.mesh.v1.Proxy
+	(*ResourceTypeStatus)(nil),     // 44: carisma.mesh.v1.ResourceTypeStatus
+	(*Nack)(nil),                   // 45: carisma.mesh.v1.Nack
+	(*timestamppb.Timestamp)(nil),  // 46: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 47: google.protobuf.Duration
 }
 var file_carisma_mesh_v1_mesh_proto_depIdxs = []int32{
-	38, // 0: carisma.mesh.v1.Node.registered:type_name -> google.protobuf.Timestamp
+	46, // 0: carisma.mesh.v1.Node.registered:type_name -> google.protobuf.Timestamp
 	0,  // 1: carisma.mesh.v1.Node.state:type_name -> carisma.mesh.v1.NodeState
-	38, // 2: carisma.mesh.v1.Node.since:type_name -> google.protobuf.Timestamp
-	5,  // 3: carisma.mesh.v1.Node.proxy:type_name -> carisma.mesh.v1.ProxyEndpoints
-	5,  // 4: carisma.mesh.v1.RegisterRequest.proxy:type_name -> carisma.mesh.v1.ProxyEndpoints
-	4,  // 5: carisma.mesh.v1.ListNodesResponse.nodes:type_name -> carisma.mesh.v1.Node
-	13, // 6: carisma.mesh.v1.ServiceInstance.origin:type_name -> carisma.mesh.v1.Origin
-	2,  // 7: carisma.mesh.v1.ServiceInstance.state:type_name -> carisma.mesh.v1.InstanceState
-	38, // 8: carisma.mesh.v1.ServiceInstance.since:type_name -> google.protobuf.Timestamp
-	1,  // 9: carisma.mesh.v1.Origin.protocol:type_name -> carisma.mesh.v1.Protocol
-	12, // 10: carisma.mesh.v1.SynchronizeRequest.services:type_name -> carisma.mesh.v1.ServiceInstance
-	16, // 11: carisma.mesh.v1.SynchronizeResponse.refusals:type_name -> carisma.mesh.v1.Refusal
-	12, // 12: carisma.mesh.v1.UpdateRequest.set:type_name -> carisma.mesh.v1.ServiceInstance
-	16, // 13: carisma.mesh.v1.UpdateResponse.refusals:type_name -> carisma.mesh.v1.Refusal
-	21, // 14: carisma.mesh.v1.ListServicesResponse.services:type_name -> carisma.mesh.v1.MeshService
-	12, // 15: carisma.mesh.v1.MeshService.service:type_name -> carisma.mesh.v1.ServiceInstance
-	21, // 16: carisma.mesh.v1.WatchServicesResponse.set:type_name -> carisma.mesh.v1.MeshService
-	24, // 17: carisma.mesh.v1.WatchServicesResponse.removed:type_name -> carisma.mesh.v1.ServiceKey
-	31, // 18: carisma.mesh.v1.GetRoutesResponse.nodes:type_name -> carisma.mesh.v1.NodeRoutes
-	32, // 19: carisma.mesh.v1.NodeRoutes.ingress:type_name -> carisma.mesh.v1.Route
-	32, // 20: carisma.mesh.v1.NodeRoutes.egress:type_name -> carisma.mesh.v1.Route
-	3,  // 21: carisma.mesh.v1.Route.class:type_name -> carisma.mesh.v1.RouteClass
-	35, // 22: carisma.mesh.v1.GetProxiesResponse.proxies:type_name -> carisma.mesh.v1.Proxy
-	38, // 23: carisma.mesh.v1.Proxy.connected:type_name -> google.protobuf.Timestamp
-	36, // 24: carisma.mesh.v1.Proxy.types:type_name -> carisma.mesh.v1.ResourceTypeStatus
-	38, // 25: carisma.mesh.v1.ResourceTypeStatus.sent:type_name -> google.protobuf.Timestamp
-	38, // 26: carisma.mesh.v1.ResourceTypeStatus.acked:type_name -> google.protobuf.Timestamp
-	37, // 27: carisma.mesh.v1.ResourceTypeStatus.nacks:type_name -> carisma.mesh.v1.Nack
-	38, // 28: carisma.mesh.v1.Nack.since:type_name -> google.protobuf.Timestamp
-	6,  // 29: carisma.mesh.v1.NodeRegistry.Register:input_type -> carisma.mesh.v1.RegisterRequest
-	8,  // 30: carisma.mesh.v1.NodeRegistry.KeepAlive:input_type -> carisma.mesh.v1.KeepAliveRequest
-	10, // 31: carisma.mesh.v1.NodeRegistry.ListNodes:input_type -> carisma.mesh.v1.ListNodesRequest
-	14, // 32: carisma.mesh.v1.ServiceRegistry.Synchronize:input_type -> carisma.mesh.v1.SynchronizeRequest
-	17, // 33: carisma.mesh.v1.ServiceRegistry.Update:input_type -> carisma.mesh.v1.UpdateRequest
-	19, // 34: carisma.mesh.v1.ServiceRegistry.ListServices:input_type -> carisma.mesh.v1.ListServicesRequest
-	22, // 35: carisma.mesh.v1.ServiceRegistry.WatchServices:input_type -> carisma.mesh.v1.WatchServicesRequest
-	25, // 36: carisma.mesh.v1.ServiceRegistry.PutDescriptors:input_type -> carisma.mesh.v1.PutDescriptorsRequest
-	27, // 37: carisma.mesh.v1.ServiceRegistry.GetDescriptors:input_type -> carisma.mesh.v1.GetDescriptorsRequest
-	29, // 38: carisma.mesh.v1.Status.GetRoutes:input_type -> carisma.mesh.v1.GetRoutesRequest
-	33, // 39: carisma.mesh.v1.Status.GetProxies:input_type -> carisma.mesh.v1.GetProxiesRequest
-	7,  // 40: carisma.mesh.v1.NodeRegistry.Register:output_type -> carisma.mesh.v1.RegisterResponse
-	9,  // 41: carisma.mesh.v1.NodeRegistry.KeepAlive:output_type -> carisma.mesh.v1.KeepAliveResponse
-	11, // 42: carisma.mesh.v1.NodeRegistry.ListNodes:output_type -> carisma.mesh.v1.ListNodesResponse
-	15, // 43: carisma.mesh.v1.ServiceRegistry.Synchronize:output_type -> carisma.mesh.v1.SynchronizeResponse
-	18, // 44: carisma.mesh.v1.ServiceRegistry.Update:output_type -> carisma.mesh.v1.UpdateResponse
-	20, // 45: carisma.mesh.v1.ServiceRegistry.ListServices:output_type -> carisma.mesh.v1.ListServicesResponse
-	23, // 46: carisma.mesh.v1.ServiceRegistry.WatchServices:output_type -> carisma.mesh.v1.WatchServicesResponse
-	26, // 47: carisma.mesh.v1.ServiceRegistry.PutDescriptors:output_type -> carisma.mesh.v1.PutDescriptorsResponse
-	28, // 48: carisma.mesh.v1.ServiceRegistry.GetDescriptors:output_type -> carisma.mesh.v1.GetDescriptorsResponse
-	30, // 49: carisma.mesh.v1.Status.GetRoutes:output_type -> carisma.mesh.v1.GetRoutesResponse
-	34, // 50: carisma.mesh.v1.Status.GetProxies:output_type -> carisma.mesh.v1.GetProxiesResponse
-	40, // [40:51] is the sub-list for method output_type
-	29, // [29:40] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	46, // 2: carisma.mesh.v1.Node.since:type_name -> google.protobuf.Timestamp
+	6,  // 3: carisma.mesh.v1.Node.proxy:type_name -> carisma.mesh.v1.ProxyEndpoints
+	6,  // 4: carisma.mesh.v1.RegisterRequest.proxy:type_name -> carisma.mesh.v1.ProxyEndpoints
+	5,  // 5: carisma.mesh.v1.ListNodesResponse.nodes:type_name -> carisma.mesh.v1.Node
+	14, // 6: carisma.mesh.v1.ServiceInstance.origin:type_name -> carisma.mesh.v1.Origin
+	3,  // 7: carisma.mesh.v1.ServiceInstance.state:type_name -> carisma.mesh.v1.InstanceState
+	46, // 8: carisma.mesh.v1.ServiceInstance.since:type_name -> google.protobuf.Timestamp
+	1,  // 9: carisma.mesh.v1.ServiceInstance.leaving:type_name -> carisma.mesh.v1.Leaving
+	2,  // 10: carisma.mesh.v1.Origin.protocol:type_name -> carisma.mesh.v1.Protocol
+	13, // 11: carisma.mesh.v1.SynchronizeRequest.services:type_name -> carisma.mesh.v1.ServiceInstance
+	17, // 12: carisma.mesh.v1.SynchronizeResponse.refusals:type_name -> carisma.mesh.v1.Refusal
+	13, // 13: carisma.mesh.v1.UpdateRequest.set:type_name -> carisma.mesh.v1.ServiceInstance
+	17, // 14: carisma.mesh.v1.UpdateResponse.refusals:type_name -> carisma.mesh.v1.Refusal
+	22, // 15: carisma.mesh.v1.ListServicesResponse.services:type_name -> carisma.mesh.v1.MeshService
+	13, // 16: carisma.mesh.v1.MeshService.service:type_name -> carisma.mesh.v1.ServiceInstance
+	22, // 17: carisma.mesh.v1.WatchServicesResponse.set:type_name -> carisma.mesh.v1.MeshService
+	32, // 18: carisma.mesh.v1.WatchServicesResponse.removed:type_name -> carisma.mesh.v1.ServiceKey
+	30, // 19: carisma.mesh.v1.WatchServicesResponse.exposures:type_name -> carisma.mesh.v1.Exposures
+	47, // 20: carisma.mesh.v1.AwaitProxiesRequest.timeout:type_name -> google.protobuf.Duration
+	27, // 21: carisma.mesh.v1.SetExposuresRequest.exposures:type_name -> carisma.mesh.v1.Exposure
+	31, // 22: carisma.mesh.v1.Exposures.claims:type_name -> carisma.mesh.v1.ExposureClaim
+	39, // 23: carisma.mesh.v1.GetRoutesResponse.nodes:type_name -> carisma.mesh.v1.NodeRoutes
+	40, // 24: carisma.mesh.v1.NodeRoutes.ingress:type_name -> carisma.mesh.v1.Route
+	40, // 25: carisma.mesh.v1.NodeRoutes.egress:type_name -> carisma.mesh.v1.Route
+	4,  // 26: carisma.mesh.v1.Route.class:type_name -> carisma.mesh.v1.RouteClass
+	43, // 27: carisma.mesh.v1.GetProxiesResponse.proxies:type_name -> carisma.mesh.v1.Proxy
+	46, // 28: carisma.mesh.v1.Proxy.connected:type_name -> google.protobuf.Timestamp
+	44, // 29: carisma.mesh.v1.Proxy.types:type_name -> carisma.mesh.v1.ResourceTypeStatus
+	46, // 30: carisma.mesh.v1.ResourceTypeStatus.sent:type_name -> google.protobuf.Timestamp
+	46, // 31: carisma.mesh.v1.ResourceTypeStatus.acked:type_name -> google.protobuf.Timestamp
+	45, // 32: carisma.mesh.v1.ResourceTypeStatus.nacks:type_name -> carisma.mesh.v1.Nack
+	46, // 33: carisma.mesh.v1.Nack.since:type_name -> google.protobuf.Timestamp
+	7,  // 34: carisma.mesh.v1.NodeRegistry.Register:input_type -> carisma.mesh.v1.RegisterRequest
+	9,  // 35: carisma.mesh.v1.NodeRegistry.KeepAlive:input_type -> carisma.mesh.v1.KeepAliveRequest
+	11, // 36: carisma.mesh.v1.NodeRegistry.ListNodes:input_type -> carisma.mesh.v1.ListNodesRequest
+	15, // 37: carisma.mesh.v1.ServiceRegistry.Synchronize:input_type -> carisma.mesh.v1.SynchronizeRequest
+	18, // 38: carisma.mesh.v1.ServiceRegistry.Update:input_type -> carisma.mesh.v1.UpdateRequest
+	20, // 39: carisma.mesh.v1.ServiceRegistry.ListServices:input_type -> carisma.mesh.v1.ListServicesRequest
+	23, // 40: carisma.mesh.v1.ServiceRegistry.WatchServices:input_type -> carisma.mesh.v1.WatchServicesRequest
+	33, // 41: carisma.mesh.v1.ServiceRegistry.PutDescriptors:input_type -> carisma.mesh.v1.PutDescriptorsRequest
+	35, // 42: carisma.mesh.v1.ServiceRegistry.GetDescriptors:input_type -> carisma.mesh.v1.GetDescriptorsRequest
+	25, // 43: carisma.mesh.v1.ServiceRegistry.AwaitProxies:input_type -> carisma.mesh.v1.AwaitProxiesRequest
+	28, // 44: carisma.mesh.v1.ServiceRegistry.SetExposures:input_type -> carisma.mesh.v1.SetExposuresRequest
+	37, // 45: carisma.mesh.v1.Status.GetRoutes:input_type -> carisma.mesh.v1.GetRoutesRequest
+	41, // 46: carisma.mesh.v1.Status.GetProxies:input_type -> carisma.mesh.v1.GetProxiesRequest
+	8,  // 47: carisma.mesh.v1.NodeRegistry.Register:output_type -> carisma.mesh.v1.RegisterResponse
+	10, // 48: carisma.mesh.v1.NodeRegistry.KeepAlive:output_type -> carisma.mesh.v1.KeepAliveResponse
+	12, // 49: carisma.mesh.v1.NodeRegistry.ListNodes:output_type -> carisma.mesh.v1.ListNodesResponse
+	16, // 50: carisma.mesh.v1.ServiceRegistry.Synchronize:output_type -> carisma.mesh.v1.SynchronizeResponse
+	19, // 51: carisma.mesh.v1.ServiceRegistry.Update:output_type -> carisma.mesh.v1.UpdateResponse
+	21, // 52: carisma.mesh.v1.ServiceRegistry.ListServices:output_type -> carisma.mesh.v1.ListServicesResponse
+	24, // 53: carisma.mesh.v1.ServiceRegistry.WatchServices:output_type -> carisma.mesh.v1.WatchServicesResponse
+	34, // 54: carisma.mesh.v1.ServiceRegistry.PutDescriptors:output_type -> carisma.mesh.v1.PutDescriptorsResponse
+	36, // 55: carisma.mesh.v1.ServiceRegistry.GetDescriptors:output_type -> carisma.mesh.v1.GetDescriptorsResponse
+	26, // 56: carisma.mesh.v1.ServiceRegistry.AwaitProxies:output_type -> carisma.mesh.v1.AwaitProxiesResponse
+	29, // 57: carisma.mesh.v1.ServiceRegistry.SetExposures:output_type -> carisma.mesh.v1.SetExposuresResponse
+	38, // 58: carisma.mesh.v1.Status.GetRoutes:output_type -> carisma.mesh.v1.GetRoutesResponse
+	42, // 59: carisma.mesh.v1.Status.GetProxies:output_type -> carisma.mesh.v1.GetProxiesResponse
+	47, // [47:60] is the sub-list for method output_type
+	34, // [34:47] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_carisma_mesh_v1_mesh_proto_init() }
@@ -2528,8 +3041,8 @@ func file_carisma_mesh_v1_mesh_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_carisma_mesh_v1_mesh_proto_rawDesc), len(file_carisma_mesh_v1_mesh_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   34,
+			NumEnums:      5,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   3,
 		},
