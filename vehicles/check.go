@@ -55,6 +55,7 @@ func (v *Vehicle) checkHosts(at config.Value) {
 		}
 		v.checkNode(h, here.At("node"))
 	}
+	v.checkClientIDs(at)
 	if central != 1 {
 		at.Fail("one host with role central", "%d hosts are central", central)
 	}
@@ -98,6 +99,31 @@ func (v *Vehicle) checkNode(h *Host, at config.Value) {
 			here.Fail("a network of the host", "the host %q has no address on the network %q", h.Name, n.Name)
 		case network.SD == nil:
 			here.Fail("a network with sd", "the network %q has no service discovery", n.Name)
+		}
+	}
+}
+
+// checkClientIDs wants the blocks of all gateways apart: a server that two clients
+// with one id use may answer the wrong one (SES-4).
+func (v *Vehicle) checkClientIDs(at config.Value) {
+	type block struct {
+		host string
+		ids  config.Range[uint16]
+	}
+	var seen []block
+	for i := range v.Hosts {
+		h := &v.Hosts[i]
+		if h.Node == nil {
+			continue
+		}
+		for j, n := range h.Node.Networks {
+			for _, other := range seen {
+				if n.ClientIDs.Overlaps(other.ids) {
+					at.Index(i).At("node").At("networks").Index(j).At("client_ids").Fail("a block that no other gateway has",
+						"%s overlaps with %s of %q", n.ClientIDs, other.ids, other.host)
+				}
+			}
+			seen = append(seen, block{h.Name, n.ClientIDs})
 		}
 	}
 }

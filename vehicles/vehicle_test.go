@@ -41,6 +41,11 @@ func TestMistakes(t *testing.T) {
 		{"no sd", "network: rear-ecu\n    command: [cabin-cluster]", "network: backbone\n    command: [cabin-cluster]", `the host "cluster-ecu" has no address on a network "backbone"`},
 		{"empty command", "command: [cabin-trip]", "command: []", "the command is empty"},
 		{"subnet", "subnet: 10.77.1.0/24", "subnet: 10.77.1.7/24", "allowed: 10.77.1.0/24"},
+		{
+			"client ids twice", "          ports: 30600-30699\n",
+			"          ports: 30600-30699\n        - name: rear-ecu\n          client_ids: 0x11f0-0x12ff\n",
+			`4592-4863 overlaps with 4352-4607 of "rear"`,
+		},
 		{"component twice", "- name: cluster\n", "- name: climate-ecu\n", `"climate-ecu" is the name of another component`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

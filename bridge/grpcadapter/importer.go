@@ -89,7 +89,7 @@ func (i *Importer) Import(ctx context.Context, offers chan<- bridge.Offer) error
 	imp := importing{importer: i, offered: map[string]CatalogueEntry{}, sets: map[string]*proto.Set{}}
 	for {
 		entries, changed := i.catalogue()
-		for _, o := range imp.diff(entries) { //nolint:contextcheck // reading descriptors waits for nothing
+		for _, o := range imp.diff(entries) {
 			select {
 			case offers <- o:
 			case <-ctx.Done():
