@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"net/netip"
+	"slices"
 
 	"carisma.dev/gateway/someip/endpoint"
 	"carisma.dev/gateway/someip/sd"
@@ -9,9 +10,11 @@ import (
 
 // available records that an instance is offered. n.mu is held, as for all here.
 func (n *Network) available(a sd.Available) {
-	now := Availability{Key: a.Key, Minor: a.Minor, Endpoints: a.Endpoints, Up: true, Since: n.now()}
+	now := Availability{
+		Key: a.Key, Minor: a.Minor, Endpoints: a.Endpoints, Configuration: a.Configuration, Up: true, Since: n.now(),
+	}
 	if was := n.seen[a.Key]; was.Up {
-		if was.Endpoints == now.Endpoints && was.Minor == now.Minor {
+		if was.Endpoints == now.Endpoints && was.Minor == now.Minor && slices.Equal(was.Configuration, now.Configuration) {
 			return
 		}
 		now.Since = was.Since

@@ -156,6 +156,8 @@ func (n *Network) act(a sd.Action) {
 		n.subscriptionChanged(a.Key, SubscriptionWaiting, reasons[a.Reason])
 	case sd.SubscriberAdded:
 		n.subscriberAdded(a)
+	case sd.SubscribeAsked:
+		n.subscribeAsked(a)
 	case sd.SubscriberRemoved:
 		n.subscriberRemoved(a)
 	case sd.PeerRebooted:

@@ -30,7 +30,9 @@ type Availability struct {
 	Key       InstanceKey
 	Minor     uint32
 	Endpoints Endpoints // those of the last offer, also when it went
-	Up        bool
-	Reason    Reason    // why it is not up
-	Since     time.Time // of this state
+	// Configuration are the items of the offer's configuration options.
+	Configuration []string
+	Up            bool
+	Reason        Reason    // why it is not up
+	Since         time.Time // of this state
 }

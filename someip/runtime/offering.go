@@ -22,7 +22,8 @@ type Offering struct {
 	udp, tcp *port
 
 	subscribers []sd.Subscriber // guarded by n.mu
-	stopped     bool            // guarded by n.mu
+	groups      groupTargets
+	stopped     bool // guarded by n.mu
 }
 
 // Offer makes a service instance available on the network. It is announced when
@@ -107,7 +108,8 @@ func (n *Network) start(o *Offering) (err error) {
 func (o *Offering) spec() sd.OfferSpec {
 	spec := sd.OfferSpec{
 		Key: o.key, Minor: o.cfg.Minor,
-		Endpoints: sd.Endpoints{UDP: o.udp.addr(), TCP: o.tcp.addr()},
+		Endpoints:     sd.Endpoints{UDP: o.udp.addr(), TCP: o.tcp.addr()},
+		AnyEventgroup: o.cfg.Groups != nil, Configuration: o.cfg.Configuration,
 	}
 	for _, e := range o.cfg.Events {
 		for _, id := range e.Eventgroups {
@@ -164,10 +166,12 @@ func (n *Network) subscriberAdded(a sd.SubscriberAdded) {
 	if o == nil {
 		return
 	}
-	if !slices.Contains(o.subscribers, a.Subscriber) {
+	known := slices.Contains(o.subscribers, a.Subscriber)
+	if !known {
 		o.subscribers = append(o.subscribers, a.Subscriber)
 		n.log.Info("subscriber.added", "instance", a.Instance, "eventgroup", a.Eventgroup, "peer", a.Peer)
 	}
+	o.groupJoined(a, known)
 	for _, e := range o.events {
 		if slices.Contains(e.cfg.Eventgroups, a.Eventgroup) {
 			targets := o.targets(e)
@@ -184,6 +188,7 @@ func (n *Network) subscriberRemoved(a sd.SubscriberRemoved) {
 	}
 	n.log.Info("subscriber.removed", "instance", a.Instance, "eventgroup", a.Eventgroup, "peer", a.Peer, "reason", a.Reason)
 	o.subscribers = slices.DeleteFunc(o.subscribers, func(s sd.Subscriber) bool { return s == a.Subscriber })
+	o.groupLeft(a)
 	for _, e := range o.events {
 		if slices.Contains(e.cfg.Eventgroups, a.Eventgroup) {
 			targets := o.targets(e)
@@ -200,8 +205,12 @@ func (o *Offering) tellSubscribers(e *event, endpoints int) {
 }
 
 func (n *Network) conflict(a sd.OfferConflict) {
+	o := n.offerings[a.Key]
+	if a.Local && o != nil && o.cfg.IgnoreConflict != nil && o.cfg.IgnoreConflict(a.Configuration) {
+		return
+	}
 	n.log.Warn("sd.conflict", "instance", a.Key, "peer", a.Peer, "local", a.Local)
-	if o := n.offerings[a.Key]; a.Local && o != nil && o.cfg.OnConflict != nil {
+	if a.Local && o != nil && o.cfg.OnConflict != nil {
 		n.callbacks.add(func() { o.cfg.OnConflict(a.Peer) })
 	}
 }

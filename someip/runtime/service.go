@@ -22,6 +22,16 @@ type ServiceConfig struct {
 	// ours stands; which of the two gives way is the application's decision. It
 	// must not block, and must not stop the offering by itself.
 	OnConflict func(peer netip.AddrPort)
+	// IgnoreConflict, if set, decides by the configuration items of the other host's
+	// offer that ours stands, and OnConflict does not hear of it. It must not block
+	// nor call the stack.
+	IgnoreConflict func(configuration []string) bool
+	// Configuration items, "key=value" each, go with the offer.
+	Configuration []string
+	// Groups, if set, decides which eventgroups there are, in place of Events: for
+	// an instance whose events are not known beforehand. Its events are sent by
+	// [Offering.NotifyGroup].
+	Groups GroupHandler
 	// OnSubscribers, if set, hears to how many endpoints an event goes, whenever
 	// that may have changed. It must not block.
 	OnSubscribers func(event uint16, endpoints int)
