@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -15,43 +16,6 @@ var (
 	// ErrQueueFull: the peer reads too slowly; the message was not sent.
 	ErrQueueFull = errors.New("endpoint: send queue full")
 )
-
-// Defaults of a [TCPConfig].
-const (
-	DefaultWriteTimeout   = 3 * time.Second
-	DefaultConnectTimeout = 5 * time.Second
-	DefaultSendQueue      = 1 << 20
-	DefaultMaxConns       = 256
-)
-
-// TCPConfig describes TCP connections. Zero values stand for the defaults.
-type TCPConfig struct {
-	MaxMessage     int           // longest message accepted, in bytes
-	WriteTimeout   time.Duration // how long a peer may leave the send queue standing (case 19)
-	ConnectTimeout time.Duration // bound of DialTCP (TCP-7)
-	SendQueue      int           // bytes that wait for a slow peer; one message may exceed it alone
-	Cookies        bool          // send magic cookies
-	MaxConns       int           // connections of a listener at one time
-}
-
-func (c TCPConfig) withDefaults() TCPConfig {
-	if c.MaxMessage == 0 {
-		c.MaxMessage = DefaultMaxMessage
-	}
-	if c.WriteTimeout == 0 {
-		c.WriteTimeout = DefaultWriteTimeout
-	}
-	if c.ConnectTimeout == 0 {
-		c.ConnectTimeout = DefaultConnectTimeout
-	}
-	if c.SendQueue == 0 {
-		c.SendQueue = DefaultSendQueue
-	}
-	if c.MaxConns == 0 {
-		c.MaxConns = DefaultMaxConns
-	}
-	return c
-}
 
 // A ConnHandler gets what a connection receives.
 type ConnHandler interface {
@@ -65,31 +29,63 @@ type ConnHandler interface {
 // Conn is a TCP connection that carries SOME/IP messages. Its methods are safe
 // for concurrent use.
 type Conn struct {
-	conn          *net.TCPConn
+	tcp           *net.TCPConn
+	stream        net.Conn // tcp, or what protects it
 	local, remote netip.AddrPort
 	cfg           TCPConfig
 	from          Direction
 	serve         sync.WaitGroup
 	out           sendQueue
+	done          chan struct{} // closed with the connection
+	read          chan struct{} // closed when Run has ended
 
-	mu     sync.Mutex
-	closed bool
-	cause  error
+	mu      sync.Mutex
+	running bool // Run was called
+	closed  bool
+	cause   error
 }
 
 // DialTCP connects to a server, from local if that is valid. The context bounds
-// the dial only.
+// the dial only, and the handshake of a [StreamLayer].
 func DialTCP(ctx context.Context, local, remote netip.AddrPort, cfg TCPConfig) (*Conn, error) {
 	cfg = cfg.withDefaults()
-	d := net.Dialer{Timeout: cfg.ConnectTimeout, KeepAliveConfig: keepAlive, Control: controlTCP}
-	if local.IsValid() {
-		d.LocalAddr = net.TCPAddrFromAddrPort(local)
+	if err := cfg.Marking.validate(); err != nil {
+		return nil, err
 	}
-	c, err := d.DialContext(ctx, "tcp", remote.String())
-	if err != nil {
-		return nil, fmt.Errorf("endpoint: %w", err)
+	ctx, cancel := context.WithTimeout(ctx, cfg.ConnectTimeout)
+	defer cancel()
+	var tcp net.Conn
+	dial := func(local netip.AddrPort) (err error) {
+		d := net.Dialer{
+			KeepAliveConfig: keepAlive,
+			Control:         controlTCP(remote.Addr(), cfg, local.Port() != 0),
+		}
+		if local.IsValid() {
+			d.LocalAddr = net.TCPAddrFromAddrPort(local)
+		}
+		tcp, err = d.DialContext(ctx, "tcp", remote.String())
+		if local.Port() != 0 && isSyscall(err, "connect", syscall.EADDRNOTAVAIL) {
+			return fmt.Errorf("%w: a connection from %v to %v exists", syscall.EADDRINUSE, local, remote)
+		}
+		return err
 	}
-	return newConn(c.(*net.TCPConn), cfg, FromServer), nil
+	ports := cfg.Ports
+	if !local.IsValid() {
+		ports = PortRange{}
+	}
+	if err := ports.bind("tcp", local, dial); err != nil {
+		return nil, err
+	}
+	c := newConn(tcp.(*net.TCPConn), cfg, FromServer)
+	if cfg.Layer != nil {
+		if err := c.protect(ctx, func(ctx context.Context, s net.Conn) (net.Conn, error) {
+			return cfg.Layer.Client(ctx, s, remote)
+		}); err != nil {
+			c.shut(err)
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
 // keepAlive notices a peer that vanished within four seconds (TCP-7).
@@ -99,15 +95,36 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: t
 // is what net sets (TCP-1).
 func newConn(c *net.TCPConn, cfg TCPConfig, from Direction) *Conn {
 	conn := &Conn{
-		conn:   c,
-		local:  canonical(c.LocalAddr().(*net.TCPAddr).AddrPort()),
-		remote: canonical(c.RemoteAddr().(*net.TCPAddr).AddrPort()),
+		tcp:    c,
+		stream: c,
+		local:  Canonical(c.LocalAddr().(*net.TCPAddr).AddrPort(), ""),
+		remote: Canonical(c.RemoteAddr().(*net.TCPAddr).AddrPort(), ""),
 		cfg:    cfg,
 		from:   from,
+		done:   make(chan struct{}),
+		read:   make(chan struct{}),
 	}
 	conn.out.init(conn)
 	return conn
 }
+
+// protect puts a layer between the connection and its messages. Nothing else uses
+// the connection yet, but it may be closed meanwhile.
+func (c *Conn) protect(ctx context.Context, shake func(context.Context, net.Conn) (net.Conn, error)) error {
+	s, err := shake(ctx, c.tcp)
+	if err != nil {
+		return fmt.Errorf("endpoint: handshake with %v: %w", c.remote, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stream = s
+	if c.closed {
+		return net.ErrClosed
+	}
+	return nil
+}
+
+func (c *Conn) layered() bool { return c.cfg.Layer != nil }
 
 // LocalAddr is the own end.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
@@ -124,20 +141,33 @@ func (c *Conn) Send(msg []byte) error { return c.out.send(msg) }
 // Serve starts to receive: h gets each message, on one goroutine, and at last
 // Closed. Call either Serve or Run, once.
 func (c *Conn) Serve(h ConnHandler) {
-	c.serve.Go(func() { c.Run(h) })
+	c.begin()
+	c.serve.Go(func() { c.receive(h) })
 }
 
 // Run receives on the calling goroutine until the connection has ended.
 func (c *Conn) Run(h ConnHandler) {
+	c.begin()
+	c.receive(h)
+}
+
+func (c *Conn) begin() {
+	c.mu.Lock()
+	c.running = true
+	c.mu.Unlock()
+}
+
+func (c *Conn) receive(h ConnHandler) {
+	defer close(c.read)
 	f := Framer{From: c.from, MaxMessage: c.cfg.MaxMessage, Cookies: c.cfg.Cookies}
-	err := c.read(&f, h)
+	err := c.messages(&f, h)
 	c.shut(err)
 	h.Closed(c, c.closeCause())
 }
 
-func (c *Conn) read(f *Framer, h ConnHandler) error {
+func (c *Conn) messages(f *Framer, h ConnHandler) error {
 	for {
-		n, err := c.conn.Read(f.Space())
+		n, err := c.stream.Read(f.Space())
 		f.Received(n)
 		for {
 			msg, ferr := f.Next()
@@ -163,8 +193,23 @@ func (c *Conn) shut(cause error) {
 		return
 	}
 	c.closed, c.cause = true, cause
+	close(c.done)
 	c.out.stop()
-	c.conn.Close()
+	if c.stream == net.Conn(c.tcp) {
+		c.tcp.Close()
+		return
+	}
+	c.serve.Go(func() { c.stream.Close() }) // it says good-bye, which may block
+}
+
+// ended reports whether the connection was closed.
+func (c *Conn) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
 }
 
 func (c *Conn) closeCause() error {
@@ -177,10 +222,51 @@ func (c *Conn) closeCause() error {
 // their own. Unlike Close it may be called from a handler.
 func (c *Conn) Abort() { c.shut(nil) }
 
-// Close closes the connection and waits until its goroutines have ended.
+// Close closes the connection, whatever waits to be sent, and waits until its
+// goroutines have ended.
 func (c *Conn) Close() error {
 	c.shut(nil)
 	c.serve.Wait()
 	c.out.wait()
+	return nil
+}
+
+// Shutdown closes the connection in order: it takes no more messages, writes what
+// is queued, tells the peer that nothing follows, and receives until the peer ends
+// too. What is not done when ctx ends is given up, and its error returned (case
+// 19). In any case the connection is closed as by Close.
+func (c *Conn) Shutdown(ctx context.Context) error {
+	err := c.finish(ctx)
+	c.Close()
+	return err
+}
+
+func (c *Conn) finish(ctx context.Context) error {
+	if err := c.await(ctx, c.out.finish()); err != nil || c.ended() {
+		return err
+	}
+	if half, ok := c.stream.(interface{ CloseWrite() error }); ok {
+		_ = c.tcp.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout))
+		if err := half.CloseWrite(); err != nil {
+			return fmt.Errorf("endpoint: %w", err)
+		}
+	}
+	c.mu.Lock()
+	running := c.running
+	c.mu.Unlock()
+	if !running {
+		return nil
+	}
+	return c.await(ctx, c.read)
+}
+
+// await waits for ch, the end of the connection or that of ctx.
+func (c *Conn) await(ctx context.Context, ch <-chan struct{}) error {
+	select {
+	case <-ch:
+	case <-c.done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	return nil
 }

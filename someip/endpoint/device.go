@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"syscall"
 )
 
 // device is the network interface used for multicast. The zero index leaves
@@ -45,5 +46,5 @@ func findDevice(name string, own netip.Addr) (device, error) {
 			}
 		}
 	}
-	return device{}, fmt.Errorf("endpoint: no interface has address %v", own)
+	return device{}, &NoAddressError{Addr: own, Err: syscall.EADDRNOTAVAIL}
 }

@@ -3,10 +3,10 @@ package endpoint
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,27 +18,54 @@ type Listener struct {
 	cfg   TCPConfig
 	serve sync.WaitGroup
 
+	accepted, refused, failed atomic.Uint64
+
 	mu     sync.Mutex
-	conns  map[netip.AddrPort]*Conn // by remote address
+	conns  map[netip.AddrPort]*Conn // by remote address, those in use
+	all    map[*Conn]struct{}       // and those whose handshake goes on
+	hosts  map[netip.Addr]int       // of all, by peer
 	closed bool
 	done   chan struct{} // closed with it
 }
 
-// ListenTCP opens a server socket; port 0 lets the system choose.
+// ListenerStats counts connections since a listener was opened.
+type ListenerStats struct {
+	Accepted uint64 // given to the handler
+	Refused  uint64 // beyond the limits of the [TCPConfig]
+	Failed   uint64 // whose handshake did not succeed
+}
+
+// ListenTCP opens a server socket; port 0 takes one of cfg.Ports or lets the
+// system choose. Errors are those of [ListenUDP].
 func ListenTCP(local netip.AddrPort, cfg TCPConfig) (*Listener, error) {
-	lc := net.ListenConfig{KeepAliveConfig: keepAlive, Control: controlTCP}
-	ln, err := lc.Listen(context.Background(), "tcp", local.String())
+	cfg = cfg.withDefaults()
+	if err := cfg.Marking.validate(); err != nil {
+		return nil, err
+	}
+	var ln net.Listener
+	err := cfg.Ports.bind("tcp", Canonical(local, ""), func(local netip.AddrPort) (err error) {
+		lc := net.ListenConfig{KeepAliveConfig: keepAlive, Control: controlTCP(local.Addr(), cfg, false)}
+		ln, err = lc.Listen(context.Background(), network4or6("tcp", local.Addr()), local.String())
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("endpoint: %w", err)
+		return nil, err
 	}
 	tcp := ln.(*net.TCPListener)
 	return &Listener{
 		ln:    tcp,
-		local: canonical(tcp.Addr().(*net.TCPAddr).AddrPort()),
-		cfg:   cfg.withDefaults(),
+		local: Canonical(tcp.Addr().(*net.TCPAddr).AddrPort(), ""),
+		cfg:   cfg,
 		conns: make(map[netip.AddrPort]*Conn),
+		all:   make(map[*Conn]struct{}),
+		hosts: make(map[netip.Addr]int),
 		done:  make(chan struct{}),
 	}, nil
+}
+
+// Stats returns a snapshot of the counters.
+func (l *Listener) Stats() ListenerStats {
+	return ListenerStats{Accepted: l.accepted.Load(), Refused: l.refused.Load(), Failed: l.failed.Load()}
 }
 
 // LocalAddr is the address the listener is bound to.
@@ -64,19 +91,19 @@ func (l *Listener) Conn(remote netip.AddrPort) *Conn {
 	return l.conns[remote]
 }
 
-// Conns returns the number of open connections.
+// Conns returns the number of open connections, handshakes included.
 func (l *Listener) Conns() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.conns)
+	return len(l.all)
 }
 
 // AbortFrom closes the connections of a host without waiting (RB-6).
 func (l *Listener) AbortFrom(host netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for remote, c := range l.conns {
-		if remote.Addr() == host {
+	for c := range l.all {
+		if c.remote.Addr() == host {
 			c.Abort()
 		}
 	}
@@ -115,18 +142,60 @@ func (l *Listener) pause(d time.Duration) bool {
 
 func (l *Listener) add(tcp *net.TCPConn, h AcceptHandler) {
 	c := newConn(tcp, l.cfg, FromClient)
+	host := c.remote.Addr()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || len(l.conns) >= l.cfg.MaxConns {
+	if l.closed || len(l.all) >= l.cfg.MaxConns || l.hosts[host] >= l.cfg.MaxConnsOfHost {
+		l.refused.Add(1)
 		c.Abort()
 		return
 	}
+	l.all[c] = struct{}{}
+	l.hosts[host]++
+	l.serve.Go(func() { l.run(c, h) })
+}
+
+// run serves one connection.
+func (l *Listener) run(c *Conn, h AcceptHandler) {
+	defer c.Close()
+	if err := l.prepare(c); err != nil {
+		l.failed.Add(1)
+		c.shut(err)
+		l.forget(c)
+		return
+	}
+	l.accepted.Add(1)
+	l.mu.Lock()
 	l.conns[c.remote] = c
-	l.serve.Go(func() {
-		h.Opened(c)
-		c.Run(accepted{l, h})
-		c.Close()
-	})
+	l.mu.Unlock()
+	h.Opened(c)
+	c.Run(accepted{l, h})
+}
+
+func (l *Listener) prepare(c *Conn) error {
+	if err := markAccepted(c.tcp, l.local.Addr(), l.cfg.Marking); err != nil {
+		return err
+	}
+	if l.cfg.Layer == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.ConnectTimeout)
+	defer cancel()
+	return c.protect(ctx, l.cfg.Layer.Server)
+}
+
+// forget makes room for another connection.
+func (l *Listener) forget(c *Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	host := c.remote.Addr()
+	delete(l.all, c)
+	if l.hosts[host]--; l.hosts[host] == 0 {
+		delete(l.hosts, host)
+	}
+	if l.conns[c.remote] == c {
+		delete(l.conns, c.remote)
+	}
 }
 
 // accepted removes a connection from its listener before its handler hears
@@ -137,33 +206,44 @@ type accepted struct {
 }
 
 func (a accepted) Closed(c *Conn, err error) {
-	a.l.mu.Lock()
-	if a.l.conns[c.remote] == c {
-		delete(a.l.conns, c.remote)
-	}
-	a.l.mu.Unlock()
+	a.l.forget(c)
 	a.ConnHandler.Closed(c, err)
+}
+
+// stop stops to accept and returns the connections; none if that was done before.
+func (l *Listener) stop() (open []*Conn, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, nil
+	}
+	l.closed = true
+	close(l.done)
+	for c := range l.all {
+		open = append(open, c)
+	}
+	return open, l.ln.Close()
 }
 
 // Close stops to accept, closes the connections and waits until their
 // goroutines have ended.
 func (l *Listener) Close() error {
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		l.serve.Wait()
-		return nil
-	}
-	l.closed = true
-	close(l.done)
-	open := make([]*Conn, 0, len(l.conns))
-	for _, c := range l.conns {
-		open = append(open, c)
-	}
-	l.mu.Unlock()
-	err := l.ln.Close()
+	open, err := l.stop()
 	for _, c := range open {
-		c.Close()
+		c.Abort()
+	}
+	l.serve.Wait()
+	return err
+}
+
+// Shutdown stops to accept and ends the connections in order, all at once, as
+// [Conn.Shutdown] does.
+func (l *Listener) Shutdown(ctx context.Context) error {
+	open, err := l.stop()
+	for _, c := range open {
+		l.serve.Go(func() {
+			_ = c.Shutdown(ctx) // what was not sent in time is lost with the peer
+		})
 	}
 	l.serve.Wait()
 	return err

@@ -3,9 +3,7 @@ package endpoint
 import (
 	"encoding/binary"
 	"errors"
-	"net"
 	"net/netip"
-	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -19,11 +17,19 @@ const (
 	slotSize  = 1 << 16
 )
 
-// mmsghdr is the kernel's struct mmsghdr on 64-bit machines.
+// mmsghdr is the kernel's struct mmsghdr.
 type mmsghdr struct {
 	hdr unix.Msghdr
 	len uint32
-	_   [4]byte
+	_   [unsafe.Sizeof(uintptr(0)) - 4]byte
+}
+
+// overflow is the control message by which the kernel tells how many datagrams it
+// has dropped so far for want of room, if any (SO_RXQ_OVFL).
+type overflow struct {
+	hdr   unix.Cmsghdr
+	drops uint32
+	_     [4]byte
 }
 
 // batch holds the buffers of one receiving socket, for recvmmsg.
@@ -31,6 +37,7 @@ type batch struct {
 	headers [batchSize]mmsghdr
 	vectors [batchSize]unix.Iovec
 	names   [batchSize][unix.SizeofSockaddrInet6]byte // room for an IPv4 address too
+	drops   [batchSize]overflow
 	slots   []byte
 	zones   map[uint32]string
 }
@@ -44,6 +51,7 @@ func newBatch() *batch {
 		h.Iov = &b.vectors[i]
 		h.SetIovlen(1)
 		h.Name = &b.names[i][0]
+		h.Control = (*byte)(unsafe.Pointer(&b.drops[i])) //nolint:gosec // a control message is bytes to package unix
 	}
 	return b
 }
@@ -52,6 +60,7 @@ func newBatch() *batch {
 func (b *batch) fill(fd uintptr) (int, error) {
 	for i := range b.headers {
 		b.headers[i].hdr.Namelen = unix.SizeofSockaddrInet6
+		b.headers[i].hdr.SetControllen(int(unsafe.Sizeof(overflow{})))
 	}
 	headers := unsafe.Pointer(&b.headers) //nolint:gosec // package unix has no recvmmsg
 	n, _, errno := syscall.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(headers), batchSize, unix.MSG_DONTWAIT, 0, 0)
@@ -86,15 +95,22 @@ func (b *batch) zone(scope uint32) string {
 	if z, ok := b.zones[scope]; ok {
 		return z
 	}
-	z := strconv.FormatUint(uint64(scope), 10)
-	if ifi, err := net.InterfaceByIndex(int(scope)); err == nil {
-		z = ifi.Name
-	}
+	z := zoneName(int(scope))
 	if b.zones == nil {
 		b.zones = make(map[uint32]string)
 	}
 	b.zones[scope] = z
 	return z
+}
+
+// dropped returns how many datagrams the kernel had dropped when it received one,
+// and whether it says so.
+func (b *batch) dropped(i int) (uint32, bool) {
+	d := &b.drops[i]
+	if b.headers[i].hdr.Controllen == 0 || d.hdr.Level != unix.SOL_SOCKET || d.hdr.Type != unix.SO_RXQ_OVFL {
+		return 0, false
+	}
+	return d.drops, true
 }
 
 // receive calls h for each datagram until the socket is closed.
@@ -107,17 +123,11 @@ func (b *batch) zone(scope uint32) string {
 // its processor from the goroutine that it woke: a call then took five times as
 // long.)
 func (u *UDP) receive(h PacketHandler) {
-	raw, err := u.conn.SyscallConn()
-	if err != nil {
-		return // closed already
-	}
 	b := newBatch()
-	_ = raw.Read(func(fd uintptr) bool { // ends with net.ErrClosed
+	_ = u.raw.Read(func(fd uintptr) bool { // ends with net.ErrClosed
 		for {
 			n, err := b.fill(fd)
-			for i := range n {
-				h(b.message(i))
-			}
+			u.deliver(b, n, h)
 			switch {
 			case err == nil && n == batchSize:
 			case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNREFUSED):
@@ -127,4 +137,20 @@ func (u *UDP) receive(h PacketHandler) {
 			}
 		}
 	})
+}
+
+// deliver hands the datagrams of a batch over, those of strangers left out.
+func (u *UDP) deliver(b *batch, n int, h PacketHandler) {
+	for i := range n {
+		if total, ok := b.dropped(i); ok {
+			u.dropped.Store(total)
+		}
+		from, data := b.message(i)
+		if !u.accept.passes(from.Addr()) {
+			u.filtered.Add(1)
+			continue
+		}
+		u.received.Add(1)
+		h(from, data)
+	}
 }

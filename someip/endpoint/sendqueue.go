@@ -6,94 +6,95 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // sendQueue writes to a TCP connection. As long as the peer keeps up, send
 // writes by itself; the rest of a message that the kernel does not take waits in
-// a bounded queue for a goroutine that lives until the queue is empty.
+// a bounded queue for a goroutine that lives until the queue is empty. What goes
+// through a [StreamLayer] is always written by that goroutine, because the layer
+// may block.
 type sendQueue struct {
 	conn *Conn
 	raw  syscall.RawConn
 	work sync.WaitGroup
 
 	mu      sync.Mutex
-	pending []byte // not yet written, in order
-	busy    bool   // the goroutine runs
-	closed  bool
-	cookie  time.Time // when the last magic cookie was written
+	pending []byte        // not yet written, in order
+	busy    bool          // the goroutine runs
+	closed  bool          // nothing more is taken
+	idle    chan struct{} // if not nil, closed once nothing is pending any more
 
 	// The state of tryWrite, here so that it allocates nothing.
 	write    func(fd uintptr) bool
-	unsent   []byte
+	parts    [2][]byte // cookie and message, as far as unsent
+	vectors  [2]unix.Iovec
 	writeErr error
+	cookie   []byte // nil: none are sent
 }
-
-// cookieInterval is how often a cookie is written at least while messages are
-// sent; what one Write becomes on the wire is up to TCP.
-const cookieInterval = 10 * time.Second
 
 func (q *sendQueue) init(c *Conn) {
 	q.conn = c
 	q.write = q.writeSome
-	q.raw, _ = c.conn.SyscallConn() // fails only for a nil connection
+	q.raw, _ = c.tcp.SyscallConn() // fails only for a nil connection
+	if c.cfg.Cookies {
+		q.cookie = []byte(c.from.opposite().cookie())
+	}
 }
 
+// send writes or queues msg. A magic cookie goes before it where a TCP segment
+// starts as far as that can be known here: with each write to the kernel.
 func (q *sendQueue) send(msg []byte) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed {
+	switch {
+	case q.closed:
 		return net.ErrClosed
-	}
-	if q.conn.cfg.Cookies {
-		if now := time.Now(); now.Sub(q.cookie) >= cookieInterval {
-			q.cookie = now
-			if err := q.put([]byte(q.conn.from.opposite().cookie())); err != nil {
-				return err
-			}
+	case q.busy && len(q.pending)+len(q.cookie)+len(msg) > q.conn.cfg.SendQueue:
+		return ErrQueueFull
+	case q.busy || q.conn.layered():
+		if len(q.pending) == 0 {
+			q.pending = append(q.pending, q.cookie...)
+		}
+		q.pending = append(q.pending, msg...)
+	default:
+		if err := q.tryWrite(msg); err != nil {
+			return err
 		}
 	}
-	return q.put(msg)
-}
-
-// put writes or queues b. q.mu is held.
-func (q *sendQueue) put(b []byte) error {
-	if q.busy {
-		if len(q.pending)+len(b) > q.conn.cfg.SendQueue {
-			return ErrQueueFull
-		}
-		q.pending = append(q.pending, b...)
-		return nil
-	}
-	n, err := q.tryWrite(b)
-	if err != nil {
-		return err
-	}
-	if n < len(b) {
-		q.pending = append(q.pending[:0], b[n:]...)
+	if len(q.pending) > 0 && !q.busy {
 		q.busy = true
 		q.work.Go(q.drain)
 	}
 	return nil
 }
 
-// tryWrite writes what the kernel takes without waiting, and returns how much.
-func (q *sendQueue) tryWrite(b []byte) (int, error) {
-	q.unsent, q.writeErr = b, nil
+// tryWrite writes what the kernel takes without waiting; the rest is pending.
+func (q *sendQueue) tryWrite(msg []byte) error {
+	q.parts, q.writeErr = [2][]byte{q.cookie, msg}, nil
 	err := q.raw.Write(q.write)
-	n := len(b) - len(q.unsent)
-	q.unsent = nil
 	if q.writeErr != nil {
 		err = q.writeErr
 	}
-	return n, err
+	if err == nil {
+		for _, p := range q.parts {
+			q.pending = append(q.pending, p...)
+		}
+	}
+	q.parts, q.vectors = [2][]byte{}, [2]unix.Iovec{}
+	return err
 }
 
 func (q *sendQueue) writeSome(fd uintptr) bool {
-	for len(q.unsent) > 0 {
-		n, err := syscall.Write(int(fd), q.unsent)
+	for len(q.parts[1]) > 0 {
+		n, err := q.writeParts(int(fd))
 		switch {
 		case err == nil:
-			q.unsent = q.unsent[n:]
+			head := min(n, len(q.parts[0]))
+			q.parts[0] = q.parts[0][head:]
+			q.parts[1] = q.parts[1][n-head:]
 		case errors.Is(err, syscall.EINTR):
 		case errors.Is(err, syscall.EAGAIN):
 			return true
@@ -105,14 +106,33 @@ func (q *sendQueue) writeSome(fd uintptr) bool {
 	return true
 }
 
+func (q *sendQueue) writeParts(fd int) (int, error) {
+	if len(q.parts[0]) == 0 {
+		return syscall.Write(fd, q.parts[1])
+	}
+	for i, p := range q.parts {
+		q.vectors[i].Base = first(p)
+		q.vectors[i].SetLen(len(p))
+	}
+	vectors := unsafe.Pointer(&q.vectors) //nolint:gosec // Writev of package unix allocates
+	n, _, errno := syscall.Syscall(unix.SYS_WRITEV, uintptr(fd), uintptr(vectors), uintptr(len(q.vectors)))
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
 // drain writes what is queued until nothing is left. A peer that takes nothing
 // for the write timeout loses the connection.
 func (q *sendQueue) drain() {
 	var chunk []byte
 	for {
 		q.mu.Lock()
-		if len(q.pending) == 0 || q.closed {
-			q.busy = false
+		if cap(chunk) > keepSpace {
+			chunk = nil
+		}
+		if len(q.pending) == 0 || q.conn.ended() {
+			q.stopped()
 			q.mu.Unlock()
 			return
 		}
@@ -120,18 +140,46 @@ func (q *sendQueue) drain() {
 		q.mu.Unlock()
 		for rest := chunk; len(rest) > 0; {
 			part := rest[:min(len(rest), 64<<10)]
-			_ = q.conn.conn.SetWriteDeadline(time.Now().Add(q.conn.cfg.WriteTimeout)) // an error shows in Write
-			if _, err := q.conn.conn.Write(part); err != nil {
+			_ = q.conn.stream.SetWriteDeadline(time.Now().Add(q.conn.cfg.WriteTimeout)) // an error shows in Write
+			if _, err := q.conn.stream.Write(part); err != nil {
 				q.mu.Lock()
 				q.closed = true
+				q.stopped()
 				q.mu.Unlock()
 				q.conn.shut(err)
 				return
 			}
 			rest = rest[len(part):]
 		}
-		_ = q.conn.conn.SetWriteDeadline(time.Time{})
+		_ = q.conn.stream.SetWriteDeadline(time.Time{})
 	}
+}
+
+// stopped says that the goroutine ends. q.mu is held.
+func (q *sendQueue) stopped() {
+	q.busy = false
+	if q.idle != nil {
+		close(q.idle)
+		q.idle = nil
+	}
+}
+
+// finish takes nothing more, and returns a channel that is closed once all was
+// written or cannot be written any more.
+func (q *sendQueue) finish() <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	idle := make(chan struct{})
+	switch {
+	case !q.busy:
+		close(idle)
+	case q.idle != nil:
+		return q.idle
+	default:
+		q.idle = idle
+	}
+	return idle
 }
 
 func (q *sendQueue) stop() {

@@ -4,19 +4,75 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"syscall"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
 const multicastTTL = 1
 
-// setReceiveBuffer asks for more than the system's limit where it may; what is
-// granted is enough to work with, so a refusal is no error.
-func setReceiveBuffer(fd, bytes int) {
-	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bytes) != nil {
-		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, bytes)
+// setPacketOptions sets what unicast and multicast sockets have in common.
+func setPacketOptions(fd int, own netip.Addr, cfg UDPConfig) error {
+	setBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, cfg.ReceiveBuffer)
+	setBuffer(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, cfg.SendBuffer)
+	if cfg.Shared {
+		if err := setInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+			return err
+		}
 	}
+	if err := setInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1); err != nil {
+		return err
+	}
+	return setMarking(fd, own, cfg.Marking)
+}
+
+// setBuffer asks for more than the system's limit where it may; what is granted
+// is enough to work with, so a refusal is no error.
+func setBuffer(fd, force, plain, bytes int) {
+	if setInt(fd, unix.SOL_SOCKET, force, bytes) != nil {
+		_ = setInt(fd, unix.SOL_SOCKET, plain, bytes)
+	}
+}
+
+// bufferSizes returns what was granted: half of what the kernel shows, which
+// counts its own bookkeeping.
+func bufferSizes(fd int) (receive, send int) {
+	receive, _ = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+	send, _ = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
+	return receive / 2, send / 2
+}
+
+// setMarking sets the DSCP before the priority, which the kernel derives from it.
+func setMarking(fd int, own netip.Addr, m Marking) error {
+	if m.DSCP != 0 {
+		level, opt := unix.IPPROTO_IPV6, unix.IPV6_TCLASS
+		if own.Is4() {
+			level, opt = unix.IPPROTO_IP, unix.IP_TOS
+		}
+		if err := setInt(fd, level, opt, int(m.DSCP)<<2); err != nil {
+			return err
+		}
+	}
+	if m.Priority == 0 {
+		return nil
+	}
+	return setInt(fd, unix.SOL_SOCKET, unix.SO_PRIORITY, m.Priority)
+}
+
+func setInt(fd, level, opt, value int) error {
+	return os.NewSyscallError("setsockopt", unix.SetsockoptInt(fd, level, opt, value))
+}
+
+// inode identifies the socket in /proc/net.
+func (u *UDP) inode() string {
+	var st unix.Stat_t
+	_ = u.control(func(fd int) error { return unix.Fstat(fd, &st) })
+	return strconv.FormatUint(st.Ino, 10)
+}
+
+// bindToDevice ties a socket to an interface.
+func bindToDevice(fd int, dev device) error {
+	return setInt(fd, unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX, dev.index)
 }
 
 // setMulticastOut chooses the interface, hop limit and loop for multicast sent.
@@ -41,7 +97,7 @@ func setMulticastOut(fd int, dev device, own netip.Addr) error {
 }
 
 // bindGroup opens a socket that is bound to a multicast group.
-func bindGroup(group netip.AddrPort, dev device, buffer int) (*net.UDPConn, error) {
+func bindGroup(group netip.AddrPort, dev device, cfg UDPConfig) (*net.UDPConn, error) {
 	family := unix.AF_INET
 	var sa unix.Sockaddr
 	if group.Addr().Is4() {
@@ -56,7 +112,9 @@ func bindGroup(group netip.AddrPort, dev device, buffer int) (*net.UDPConn, erro
 	}
 	file := os.NewFile(uintptr(fd), "multicast") // closes fd below; net keeps a copy
 	defer file.Close()
-	setReceiveBuffer(fd, buffer)
+	if err := setPacketOptions(fd, group.Addr(), cfg); err != nil {
+		return nil, err
+	}
 	if err := shareMulticast(fd); err != nil {
 		return nil, os.NewSyscallError("setsockopt", err)
 	}
@@ -102,13 +160,4 @@ func membership(fd int, dev device, own, group netip.Addr, join bool) error {
 		opt = unix.IP_DROP_MEMBERSHIP
 	}
 	return unix.SetsockoptIPMreqn(fd, unix.IPPROTO_IP, opt, &mreq)
-}
-
-// userTimeout bounds how long sent data stays unacknowledged, in milliseconds (TCP-7).
-const userTimeout = 3000
-
-func controlTCP(_, _ string, raw syscall.RawConn) error {
-	return rawControl(raw, func(fd int) error {
-		return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, userTimeout)
-	})
 }

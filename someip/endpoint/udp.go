@@ -6,126 +6,174 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
 // MaxDatagram is the most that one UDP datagram carries.
 const MaxDatagram = 65507
 
-// DefaultReceiveBuffer is what is asked of the kernel for the receive queue of
-// a UDP socket, in bytes (UDP-8).
-const DefaultReceiveBuffer = 2 << 20
+// Defaults of the buffers that are asked of the kernel for a UDP socket, in bytes
+// (UDP-8).
+const (
+	DefaultReceiveBuffer = 2 << 20
+	DefaultSendBuffer    = 1 << 20
+)
 
 // A PacketHandler gets one datagram. The bytes are valid until it returns.
 type PacketHandler func(from netip.AddrPort, datagram []byte)
 
-// UDPConfig describes a UDP socket.
+// A PacketSocket carries datagrams: a [UDP] socket, or something that protects
+// one, such as DTLS. Its methods are safe for concurrent use.
+type PacketSocket interface {
+	// LocalAddr is the address the socket is bound to.
+	LocalAddr() netip.AddrPort
+	// Send sends one datagram. It does not keep b.
+	Send(to netip.AddrPort, b []byte) error
+	// SendBatch sends several datagrams, each whatever becomes of the others,
+	// and returns how many were handed over and the first error. It keeps neither
+	// the batch nor its bytes.
+	SendBatch(batch []Datagram) (sent int, err error)
+	// Serve starts to receive until Close. Datagrams of one peer come in order, on
+	// one goroutine; those of several peers may come on several. Call it once.
+	Serve(h PacketHandler)
+	// Close closes the socket and waits until the handler has returned.
+	Close() error
+}
+
+var _ PacketSocket = (*UDP)(nil)
+
+// UDPConfig describes a UDP socket. Zero values stand for the defaults.
 type UDPConfig struct {
-	// Local is the address and port to bind; port 0 lets the system choose.
+	// Local is the address and port to bind; port 0 takes one of Ports, or lets
+	// the system choose.
 	Local netip.AddrPort
+	// Ports are what is chosen from, in turn, if Local has no port (UDP-6).
+	Ports PortRange
 	// Interface is the network device for multicast; empty: the one that has
 	// the local address (on 127.0.0.0/8 the loopback device).
 	Interface string
-	// ReceiveBuffer in bytes. 0: [DefaultReceiveBuffer].
-	ReceiveBuffer int
+	// ReceiveBuffer and SendBuffer are asked of the kernel, in bytes; what it
+	// grants is shown by [UDP.Buffers]. 0: [DefaultReceiveBuffer],
+	// [DefaultSendBuffer].
+	ReceiveBuffer, SendBuffer int
+	// Accept are the subnets whose datagrams are received; those of others are
+	// dropped and counted. Empty: all.
+	Accept []netip.Prefix
+	// Marking is that of all that is sent.
+	Marking Marking
+	// Shared binds beside sockets that have the port on all addresses of the
+	// host, as vsomeip has the SD port. Of a socket at exactly this address it
+	// tells all the same, by an [InUseError]; one that comes later is not kept
+	// away.
+	Shared bool
+}
+
+func (c UDPConfig) withDefaults() UDPConfig {
+	if c.ReceiveBuffer == 0 {
+		c.ReceiveBuffer = DefaultReceiveBuffer
+	}
+	if c.SendBuffer == 0 {
+		c.SendBuffer = DefaultSendBuffer
+	}
+	c.Local = Canonical(c.Local, "")
+	return c
 }
 
 // UDP is a UDP socket. Its methods are safe for concurrent use.
 type UDP struct {
-	conn  *net.UDPConn
-	local netip.AddrPort
-	serve sync.WaitGroup
+	conn    *net.UDPConn
+	raw     syscall.RawConn
+	local   netip.AddrPort
+	iface   string // as configured
+	own     netip.Addr
+	accept  filter
+	serve   sync.WaitGroup
+	sending sendBatch
 
-	dev   device // of a multicast socket, with the following
-	own   netip.Addr
-	group netip.Addr
+	received, filtered atomic.Uint64
+	dropped            atomic.Uint32 // the kernel's counter wraps too
+
+	group netip.Addr // of a multicast socket
+	mu    sync.Mutex
+	dev   device // the device used for multicast; guarded by mu
+}
+
+// UDPStats counts what came to a socket since it was opened, in datagrams.
+type UDPStats struct {
+	Received uint64 // given to the handler
+	Filtered uint64 // of senders outside of [UDPConfig.Accept]
+	// Dropped counts what the kernel dropped because the receive buffer was full.
+	// It tells with the next datagram that it does receive (SO_RXQ_OVFL).
+	Dropped uint64
 }
 
 // ListenUDP opens a unicast socket, which also sends to multicast groups:
 // through the interface of its local address, with a TTL of 1, heard by other
 // sockets of the same host. The port is not shared, so that a second stack on
-// one address is noticed.
+// one address is noticed: an [InUseError] says so. A [NoAddressError] says that the
+// host does not have the address (yet).
 func ListenUDP(cfg UDPConfig) (*UDP, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.Marking.validate(); err != nil {
+		return nil, err
+	}
 	dev, err := findDevice(cfg.Interface, cfg.Local.Addr())
 	if err != nil {
 		return nil, err
 	}
-	return listen(cfg.Local, cfg.ReceiveBuffer, func(fd int) error {
-		return setMulticastOut(fd, dev, cfg.Local.Addr())
+	var u *UDP
+	err = cfg.Ports.bind("udp", cfg.Local, func(local netip.AddrPort) error {
+		u, err = listen(local, cfg, dev)
+		return err
 	})
-}
-
-// ListenMulticast opens a socket that receives what is sent to a multicast
-// group, and nothing else, on the interface of an own address. Several sockets
-// of a host may listen to the same group and port.
-func ListenMulticast(group netip.AddrPort, cfg UDPConfig) (*UDP, error) {
-	if !group.Addr().IsMulticast() {
-		return nil, fmt.Errorf("endpoint: %v is not a multicast group", group)
-	}
-	own := cfg.Local.Addr()
-	dev, err := findDevice(cfg.Interface, own)
 	if err != nil {
-		return nil, err
-	}
-	// Package net binds the wildcard address for a group, which would take the
-	// port from unicast sockets and hear other groups: so the socket is made here.
-	conn, err := bindGroup(group, dev, orDefault(cfg.ReceiveBuffer))
-	if err != nil {
-		return nil, fmt.Errorf("endpoint: listen to %v: %w", group, err)
-	}
-	u := &UDP{conn: conn, local: group, dev: dev, own: own, group: group.Addr()}
-	if err := u.join(); err != nil {
-		u.conn.Close()
 		return nil, err
 	}
 	return u, nil
 }
 
-func (u *UDP) join() error {
-	err := u.control(func(fd int) error { return membership(fd, u.dev, u.own, u.group, true) })
-	if err != nil {
-		return fmt.Errorf("endpoint: join %v on %v: %w", u.group, u.own, err)
+func listen(local netip.AddrPort, cfg UDPConfig, dev device) (*UDP, error) {
+	if cfg.Shared {
+		if other := otherSocket(local, ""); other != "" {
+			return nil, &InUseError{Network: "udp", Addr: local, Holder: process(other), Err: syscall.EADDRINUSE}
+		}
 	}
-	return nil
-}
-
-// Rejoin leaves the group of a multicast socket and joins it again, which makes
-// switches learn of the membership anew (9.6, case 70).
-func (u *UDP) Rejoin() error {
-	// Where the interface was away the membership is gone already.
-	_ = u.control(func(fd int) error { return membership(fd, u.dev, u.own, u.group, false) })
-	return u.join()
-}
-
-func listen(local netip.AddrPort, buffer int, set func(fd int) error) (*UDP, error) {
 	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		return rawControl(raw, func(fd int) error {
-			setReceiveBuffer(fd, orDefault(buffer))
-			return set(fd)
+			if err := setPacketOptions(fd, local.Addr(), cfg); err != nil {
+				return err
+			}
+			return setMulticastOut(fd, dev, local.Addr())
 		})
 	}}
-	network := "udp4"
-	if local.Addr().Is6() {
-		network = "udp6"
-	}
-	pc, err := lc.ListenPacket(context.Background(), network, local.String())
+	pc, err := lc.ListenPacket(context.Background(), network4or6("udp", local.Addr()), local.String())
 	if err != nil {
+		return nil, err
+	}
+	u, err := newUDP(pc.(*net.UDPConn), cfg, dev)
+	if err != nil {
+		return nil, err
+	}
+	u.local = Canonical(u.conn.LocalAddr().(*net.UDPAddr).AddrPort(), "")
+	if cfg.Shared { // who came between the look and the bind
+		if other := otherSocket(u.local, u.inode()); other != "" {
+			u.conn.Close()
+			return nil, &InUseError{Network: "udp", Addr: local, Holder: process(other), Err: syscall.EADDRINUSE}
+		}
+	}
+	return u, nil
+}
+
+func newUDP(conn *net.UDPConn, cfg UDPConfig, dev device) (*UDP, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		conn.Close()
 		return nil, fmt.Errorf("endpoint: %w", err)
 	}
-	conn := pc.(*net.UDPConn)
-	return &UDP{conn: conn, local: canonical(conn.LocalAddr().(*net.UDPAddr).AddrPort())}, nil
-}
-
-func orDefault(buffer int) int {
-	if buffer == 0 {
-		return DefaultReceiveBuffer
-	}
-	return buffer
-}
-
-// canonical makes addresses comparable: IPv4 is never written as IPv6.
-func canonical(a netip.AddrPort) netip.AddrPort {
-	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+	u := &UDP{conn: conn, raw: raw, iface: cfg.Interface, own: cfg.Local.Addr(), accept: cfg.Accept, dev: dev}
+	u.sending.init()
+	return u, nil
 }
 
 // LocalAddr is the address the socket is bound to.
@@ -143,6 +191,18 @@ func (u *UDP) Serve(h PacketHandler) {
 	u.serve.Go(func() { u.receive(h) })
 }
 
+// Stats returns a snapshot of the counters.
+func (u *UDP) Stats() UDPStats {
+	return UDPStats{Received: u.received.Load(), Filtered: u.filtered.Load(), Dropped: uint64(u.dropped.Load())}
+}
+
+// Buffers returns the sizes of the receive and send buffer that the kernel has
+// granted, in bytes.
+func (u *UDP) Buffers() (receive, send int) {
+	_ = u.control(func(fd int) error { receive, send = bufferSizes(fd); return nil })
+	return receive, send
+}
+
 // Close closes the socket and waits until the handler has returned.
 func (u *UDP) Close() error {
 	err := u.conn.Close()
@@ -150,13 +210,7 @@ func (u *UDP) Close() error {
 	return err
 }
 
-func (u *UDP) control(f func(fd int) error) error {
-	raw, err := u.conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	return rawControl(raw, f)
-}
+func (u *UDP) control(f func(fd int) error) error { return rawControl(u.raw, f) }
 
 // rawControl runs f on the descriptor and returns its error.
 func rawControl(raw syscall.RawConn, f func(fd int) error) error {
