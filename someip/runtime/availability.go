@@ -129,6 +129,7 @@ func (n *Network) linkDown(l *link, c *endpoint.Conn) {
 // peerRebooted resets the connections with a host (RB-6).
 func (n *Network) peerRebooted(addr netip.Addr) {
 	n.log.Info("peer.rebooted", "peer", addr)
+	n.segments.forget(n.now(), addr)
 	for remote, l := range n.links {
 		if c := l.conn.Load(); remote.Addr() == addr && c != nil {
 			l.conn.CompareAndSwap(c, nil)

@@ -14,3 +14,10 @@ var buffers = sync.Pool{New: func() any {
 	b := make([]byte, 0, someip.MaxUDPDatagram)
 	return &b
 }}
+
+// release gives a buffer back.
+func release(b *[]byte) {
+	if cap(*b) <= keepBuffer {
+		buffers.Put(b)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/e2e"
 	"carisma.dev/gateway/someip/endpoint"
 )
 
@@ -18,6 +19,9 @@ type Response struct {
 	Code someip.ReturnCode
 	// Exception says that the answer was an ERROR message (0x81).
 	Exception bool
+	// E2E is the verdict on the answer, if its messages are protected. An error
+	// without payload comes from the stack of the server and is not: NO_NEW_DATA.
+	E2E e2e.Result
 }
 
 // Client calls one service instance, under a client id of its own. It stays
@@ -70,14 +74,15 @@ func (c *Client) Availability() Availability { return c.instance.availability() 
 // Call sends a request, over TCP if reliable is set, and waits for the answer.
 // The error is nil when there was an answer, whatever its code. Otherwise it is
 // *[UnavailableError] if the instance is not there, went, or its connection was
-// lost; [ErrTimeout] or the error of the context; [ErrTooLarge], [ErrNoTransport],
-// [ErrBusy] or [ErrClosed], for which nothing was sent. SOME/IP cannot take back a
+// lost; [ErrTimeout] or the error of the context; *[E2EError]; [ErrTooLarge],
+// [ErrNoTransport], [ErrBusy] or [ErrClosed], for which nothing was sent. SOME/IP cannot take back a
 // request: after a timeout the server may still execute it.
 func (c *Client) Call(ctx context.Context, method uint16, reliable bool, payload []byte) (Response, error) {
 	if err := ctx.Err(); err != nil {
 		return Response{}, err
 	}
-	w, err := c.way(ctx, reliable, len(payload))
+	t := c.instance.wiring.requests[method]
+	w, err := c.way(ctx, t, reliable, len(payload))
 	if err != nil {
 		return Response{}, err
 	}
@@ -95,7 +100,7 @@ func (c *Client) Call(ctx context.Context, method uint16, reliable bool, payload
 		return Response{}, err
 	}
 	m := someip.NewRequest(c.key.Service, method, c.key.Major, c.id, session, payload)
-	if err := w.send(m); err != nil && c.leave(session, k) {
+	if err := w.send(m, t, party{client: c.id}); err != nil && c.leave(session, k) {
 		k.release()
 		return Response{}, c.sendFailed(err)
 	}
@@ -135,7 +140,8 @@ func (c *Client) wait(ctx context.Context, session uint16, k *call) (Response, e
 // Send sends a fire-and-forget request: nil says that it was handed to the
 // network, or to the queue of the connection. Errors are those of Call.
 func (c *Client) Send(ctx context.Context, method uint16, reliable bool, payload []byte) error {
-	w, err := c.way(ctx, reliable, len(payload))
+	t := c.instance.wiring.requests[method]
+	w, err := c.way(ctx, t, reliable, len(payload))
 	if err != nil {
 		return err
 	}
@@ -148,7 +154,7 @@ func (c *Client) Send(ctx context.Context, method uint16, reliable bool, payload
 	session := c.session
 	c.mu.Unlock()
 	m := someip.NewRequestNoReturn(c.key.Service, method, c.key.Major, c.id, session, payload)
-	if err := w.send(m); err != nil {
+	if err := w.send(m, t, party{client: c.id}); err != nil {
 		return c.sendFailed(err)
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"time"
+
+	"carisma.dev/gateway/someip/tp"
 )
 
 // AutoPort as a port of a [ServiceConfig] asks for a free port out of
@@ -64,6 +66,11 @@ type NetworkConfig struct {
 	// MaxMessage is the longest TCP message accepted, in bytes (TCP-4).
 	// 0: 10 MiB of payload.
 	MaxMessage int
+	// Reassembly bounds the segmented messages that are under way (TP-8, TP-9): how
+	// many, of how much memory, and for how long. Its Limit is that of the
+	// deployments. OnCancel hears of what is thrown away; it must not block, and must
+	// not call back into the package.
+	Reassembly tp.Config
 	// ReceiveBuffer is asked of the kernel for each UDP socket, in bytes
 	// (UDP-8). 0: 2 MiB.
 	ReceiveBuffer int

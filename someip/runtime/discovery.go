@@ -94,9 +94,7 @@ func (n *Network) keepTime() {
 	t := time.NewTimer(0)
 	defer t.Stop()
 	for {
-		n.mu.Lock()
-		next, due := n.machine.Next()
-		n.mu.Unlock()
+		next, due := n.nextDeadline()
 		t.Stop()
 		if due {
 			t.Reset(time.Until(next))
@@ -111,11 +109,31 @@ func (n *Network) keepTime() {
 					return
 				}
 			}
+			n.segments.tick(n.now())
 			n.step(func(m *sd.Machine) []sd.Action { return m.Tick(n.now()) })
 		case <-n.discovery.wake:
 		case <-n.discovery.stop:
 			return
 		}
+	}
+}
+
+// nextDeadline returns when discovery or reassembly has something to do.
+func (n *Network) nextDeadline() (next time.Time, due bool) {
+	n.mu.Lock()
+	next, due = n.machine.Next()
+	n.mu.Unlock()
+	if at, ok := n.segments.next(); ok && (!due || at.Before(next)) {
+		return at, true
+	}
+	return next, due
+}
+
+// wake has the timer look for the next deadline.
+func (n *Network) wake() {
+	select {
+	case n.discovery.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -125,10 +143,7 @@ func (n *Network) perform(actions []sd.Action) {
 	for _, a := range actions {
 		n.act(a)
 	}
-	select {
-	case n.discovery.wake <- struct{}{}:
-	default:
-	}
+	n.wake()
 }
 
 func (n *Network) act(a sd.Action) {
@@ -184,7 +199,9 @@ func (n *Network) join(group netip.AddrPort) {
 		return
 	}
 	n.groups[group] = u
-	u.Serve(n.receiveMulticast)
+	u.Serve(func(from netip.AddrPort, b []byte) {
+		n.receiveClient(arrival{by: multicast, from: from, to: group}, b)
+	})
 }
 
 func (n *Network) leave(group netip.AddrPort) {

@@ -1,18 +1,17 @@
 package runtime
 
 import (
-	"errors"
 	"sync"
 
 	"carisma.dev/gateway/someip"
-	"carisma.dev/gateway/someip/endpoint"
 	"carisma.dev/gateway/someip/sd"
 )
 
 // event is an event or notifier of an offering.
 type event struct {
-	o   *Offering
-	cfg EventConfig
+	o      *Offering
+	cfg    EventConfig
+	traits *traits
 
 	// mu also orders what is sent, so that a new subscriber never gets an old
 	// value of a field after a newer one.
@@ -21,6 +20,9 @@ type event struct {
 	session uint16
 	value   []byte // of a field, once it has one
 	known   bool
+	// frame is the protected message that carried value last. A new subscriber gets
+	// it again rather than the next counter, of which the others would miss one.
+	frame []byte
 }
 
 // Notify sends an event to its subscribers. For a field it also becomes the value
@@ -38,10 +40,10 @@ func (o *Offering) Notify(event uint16, payload []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.store(payload)
-	if len(e.targets) > 0 {
-		e.send(payload, e.targets...)
+	if len(e.targets) == 0 {
+		return nil
 	}
-	return nil
+	return e.send(payload, e.targets...)
 }
 
 // SetField sets the value that new subscribers of a field get, and tells nobody.
@@ -60,11 +62,7 @@ func (o *Offering) SetField(event uint16, payload []byte) error {
 }
 
 func (e *event) fits(payload []byte) error {
-	limit := someip.MaxUDPPayload
-	if e.cfg.Reliable {
-		limit = e.o.n.maxPayload()
-	}
-	if len(payload) > limit { // UDP-2: case 11
+	if len(payload) > e.o.n.limitOf(e.traits, e.cfg.Reliable) { // UDP-2: case 11
 		return ErrTooLarge
 	}
 	return nil
@@ -74,25 +72,33 @@ func (e *event) fits(payload []byte) error {
 func (e *event) store(payload []byte) {
 	if e.cfg.Field {
 		e.value, e.known = append(e.value[:0], payload...), true
+		e.frame = e.frame[:0]
 	}
 }
 
-func (e *event) send(payload []byte, to ...way) {
+func (e *event) send(payload []byte, to ...way) error {
 	e.session = someip.NextSession(e.session)
 	m := someip.NewNotification(e.o.key.Service, e.cfg.ID, e.o.key.Major, e.session, payload)
-	p := buffers.Get().(*[]byte)
-	b := m.Append((*p)[:0])
+	buf := buffers.Get().(*[]byte)
+	defer release(buf)
+	e.traits.lock()
+	defer e.traits.unlock()
+	b, err := e.traits.append((*buf)[:0], party{}, m)
+	*buf = b
+	if err != nil {
+		return err
+	}
+	if e.cfg.Field && e.traits != nil && e.traits.guard != nil {
+		e.frame = append(e.frame[:0], b...)
+	}
+	e.write(b, to...)
+	return nil
+}
+
+func (e *event) write(b []byte, to ...way) {
 	for _, w := range to {
-		if err := w.write(b); errors.Is(err, endpoint.ErrQueueFull) {
-			e.o.n.stats.eventsDropped.Add(1)
-		} else if err != nil {
-			e.o.n.stats.sendErrors.Add(1)
-		}
+		w.notify(b, e.traits)
 	}
-	if cap(b) <= keepBuffer {
-		*p = b
-	}
-	buffers.Put(p)
 }
 
 // subscribe takes a subscriber in, and sends it the value of a field if it is to
@@ -102,8 +108,12 @@ func (e *event) subscribe(targets []way, a sd.SubscriberAdded) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.targets = targets
-	if ok && a.Initial && e.cfg.Field && e.known {
-		e.send(e.value, w)
+	switch {
+	case !ok || !a.Initial || !e.cfg.Field || !e.known:
+	case len(e.frame) > 0:
+		e.write(e.frame, w)
+	case e.send(e.value, w) != nil:
+		e.o.n.stats.sendErrors.Add(1)
 	}
 }
 

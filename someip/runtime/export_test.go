@@ -23,7 +23,9 @@ func SetSession(c *Client, s uint16) {
 func ReceiveAtServer(o *Offering, from netip.AddrPort, b []byte) { o.udp.receive(from, nil, b) }
 
 // ReceiveAtClient gives a datagram to the client side of a network.
-func ReceiveAtClient(n *Network, from netip.AddrPort, b []byte) { n.receiveClient(from, nil, b) }
+func ReceiveAtClient(n *Network, from netip.AddrPort, b []byte) {
+	n.receiveClient(arrival{by: overUDP, from: from, to: n.udp.LocalAddr()}, b)
+}
 
 // Ended reports whether an offering was stopped or its network closed.
 func Ended(o *Offering) bool {

@@ -1,13 +1,11 @@
 package runtime
 
 import (
-	"errors"
 	"net/netip"
 	"slices"
 	"sync"
 
 	"carisma.dev/gateway/someip"
-	"carisma.dev/gateway/someip/endpoint"
 	"carisma.dev/gateway/someip/sd"
 )
 
@@ -56,23 +54,23 @@ func (o *Offering) answer(s Subscriber, accept bool) {
 // and an event of two must not come twice. It fails with [ErrTooLarge] before
 // anything is sent. The payload may be reused once it returns.
 func (o *Offering) NotifyGroup(eventgroup uint16, e GroupEvent) error {
-	limit := someip.MaxUDPPayload
-	if e.Reliable {
-		limit = o.n.maxPayload()
-	}
+	t := o.wiring.events[e.ID]
 	switch {
 	case !someip.IsEvent(e.ID):
 		return ErrUnknownEvent
-	case len(e.Payload) > limit:
+	case len(e.Payload) > o.n.limitOf(t, e.Reliable):
 		return ErrTooLarge
 	}
+	m := someip.NewNotification(o.key.Service, e.ID, o.key.Major, e.Session, e.Payload)
 	buf := buffers.Get().(*[]byte)
-	*buf = someip.NewNotification(o.key.Service, e.ID, o.key.Major, e.Session, e.Payload).Append((*buf)[:0])
-	o.groups.send(o, eventgroup, e.Reliable, *buf)
-	if cap(*buf) > keepBuffer {
-		*buf = nil
+	defer release(buf)
+	t.lock()
+	defer t.unlock()
+	var err error
+	if *buf, err = t.append((*buf)[:0], party{}, m); err != nil {
+		return err
 	}
-	buffers.Put(buf)
+	o.groups.send(eventgroup, e.Reliable, t, *buf)
 	return nil
 }
 
@@ -82,7 +80,7 @@ type groupTargets struct {
 	udp, tcp map[uint16][]way
 }
 
-func (g *groupTargets) send(o *Offering, eventgroup uint16, reliable bool, b []byte) {
+func (g *groupTargets) send(eventgroup uint16, reliable bool, t *traits, b []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	targets := g.udp[eventgroup]
@@ -90,20 +88,7 @@ func (g *groupTargets) send(o *Offering, eventgroup uint16, reliable bool, b []b
 		targets = g.tcp[eventgroup]
 	}
 	for _, w := range targets {
-		var err error
-		if w.conn != nil {
-			err = w.conn.Send(b)
-		} else {
-			err = w.udp.Send(w.to, b)
-		}
-		switch {
-		case err == nil:
-			o.n.stats.sent.Add(1)
-		case errors.Is(err, endpoint.ErrQueueFull):
-			o.n.stats.eventsDropped.Add(1)
-		default:
-			o.n.stats.sendErrors.Add(1)
-		}
+		w.notify(b, t)
 	}
 }
 

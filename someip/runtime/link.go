@@ -140,7 +140,7 @@ type clientConn struct{ *link }
 
 // Message implements [endpoint.ConnHandler].
 func (h clientConn) Message(c *endpoint.Conn, msg []byte) {
-	h.n.receiveClient(c.RemoteAddr(), c, msg)
+	h.n.receiveClient(arrival{by: overTCP, from: c.RemoteAddr(), to: c.LocalAddr(), conn: c}, msg)
 }
 
 // Closed implements [endpoint.ConnHandler].

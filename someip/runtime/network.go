@@ -24,6 +24,8 @@ type Network struct {
 
 	udp       *endpoint.UDP // the client side's socket (UDP-4)
 	discovery discovery
+	segments  reassembly
+	lanes     lanes
 
 	// Read on the receive path without a lock.
 	clients []atomic.Pointer[Client] // by client id, from ClientIDs.First on
@@ -33,20 +35,22 @@ type Network struct {
 
 	callbacks serial // calls of the user's functions; run without mu held
 
-	mu         sync.Mutex // guards what follows, and owns the machine
-	closed     bool
-	machine    *sd.Machine
-	seen       map[InstanceKey]Availability // instances that were offered to us
-	remotes    map[InstanceKey]*remote
-	links      map[netip.AddrPort]*link
-	upstreams  map[sd.SubscriptionKey]*upstream
-	observers  []*observer
-	finds      map[InstanceKey]int
-	groups     map[netip.AddrPort]*endpoint.UDP // joined for events
-	offerings  map[InstanceKey]*Offering
-	udpPorts   map[uint16]*port
-	tcpPorts   map[uint16]*port
-	nextClient int // where the search for a free client id starts
+	mu        sync.Mutex // guards what follows, and owns the machine
+	closed    bool
+	machine   *sd.Machine
+	seen      map[InstanceKey]Availability // instances that were offered to us
+	remotes   map[InstanceKey]*remote
+	links     map[netip.AddrPort]*link
+	upstreams map[sd.SubscriptionKey]*upstream
+	observers []*observer
+	finds     map[InstanceKey]int
+	// deployments are by instance, or by service with AnyInstance.
+	deployments map[InstanceKey]Deployment
+	groups      map[netip.AddrPort]*endpoint.UDP // joined for events
+	offerings   map[InstanceKey]*Offering
+	udpPorts    map[uint16]*port
+	tcpPorts    map[uint16]*port
+	nextClient  int // where the search for a free client id starts
 }
 
 func newNetwork(cfg NetworkConfig, log *slog.Logger) (*Network, error) {
@@ -60,18 +64,21 @@ func newNetwork(cfg NetworkConfig, log *slog.Logger) (*Network, error) {
 	}
 	n := &Network{
 		cfg: cfg, log: log, machine: machine,
-		clients:   make([]atomic.Pointer[Client], int(cfg.ClientIDs.Last-cfg.ClientIDs.First)+1),
-		seen:      make(map[InstanceKey]Availability),
-		remotes:   make(map[InstanceKey]*remote),
-		links:     make(map[netip.AddrPort]*link),
-		upstreams: make(map[sd.SubscriptionKey]*upstream),
-		finds:     make(map[InstanceKey]int),
-		groups:    make(map[netip.AddrPort]*endpoint.UDP),
-		offerings: make(map[InstanceKey]*Offering),
-		udpPorts:  make(map[uint16]*port),
-		tcpPorts:  make(map[uint16]*port),
+		clients:     make([]atomic.Pointer[Client], int(cfg.ClientIDs.Last-cfg.ClientIDs.First)+1),
+		seen:        make(map[InstanceKey]Availability),
+		remotes:     make(map[InstanceKey]*remote),
+		links:       make(map[netip.AddrPort]*link),
+		upstreams:   make(map[sd.SubscriptionKey]*upstream),
+		finds:       make(map[InstanceKey]int),
+		deployments: make(map[InstanceKey]Deployment),
+		groups:      make(map[netip.AddrPort]*endpoint.UDP),
+		offerings:   make(map[InstanceKey]*Offering),
+		udpPorts:    make(map[uint16]*port),
+		tcpPorts:    make(map[uint16]*port),
 	}
 	n.requests.idle = make(chan struct{}, 1)
+	n.segments.init(cfg.Reassembly)
+	n.lanes.init()
 	n.sources.Store(new(map[source]*remote))
 	if n.udp, err = n.listenClient(); err != nil {
 		return nil, fmt.Errorf("runtime: network %q: %w", cfg.Name, err)
@@ -80,7 +87,9 @@ func newNetwork(cfg NetworkConfig, log *slog.Logger) (*Network, error) {
 		n.udp.Close()
 		return nil, fmt.Errorf("runtime: network %q: service discovery: %w", cfg.Name, err)
 	}
-	n.udp.Serve(func(from netip.AddrPort, b []byte) { n.receiveClient(from, nil, b) })
+	n.udp.Serve(func(from netip.AddrPort, b []byte) {
+		n.receiveClient(arrival{by: overUDP, from: from, to: n.udp.LocalAddr()}, b)
+	})
 	n.startDiscovery()
 	return n, nil
 }
@@ -146,7 +155,10 @@ func (n *Network) newClient(key InstanceKey) (*Client, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w in %#04x-%#04x", ErrNoClientID, n.cfg.ClientIDs.First, n.cfg.ClientIDs.Last)
 	}
-	r := n.remoteOf(key)
+	r, err := n.remoteOf(key)
+	if err != nil {
+		return nil, err
+	}
 	c := &Client{n: n, key: key, id: n.cfg.ClientIDs.First + uint16(slot), instance: r, pending: make(map[uint16]*call)}
 	n.clients[slot].Store(c)
 	r.clients[c] = struct{}{}
@@ -216,6 +228,7 @@ func (n *Network) end() error {
 			errs = append(errs, p.close())
 		}
 	}
+	n.lanes.close()
 	n.work.Wait()
 	return errors.Join(errs...)
 }

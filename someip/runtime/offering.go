@@ -19,6 +19,7 @@ type Offering struct {
 	cancel   context.CancelFunc
 	methods  map[uint16]bool // whether fire and forget; nil: the handler decides
 	events   map[uint16]*event
+	wiring   *wiring
 	udp, tcp *port
 
 	subscribers []sd.Subscriber // guarded by n.mu
@@ -79,6 +80,12 @@ func (n *Network) start(o *Offering) (err error) {
 	}
 	if n.offerings[o.key] != nil {
 		return fmt.Errorf("%w: %v is offered already", ErrInUse, o.key)
+	}
+	if o.wiring, err = n.wiringOf(o.key); err != nil {
+		return err
+	}
+	for id, e := range o.events {
+		e.traits = o.wiring.events[id]
 	}
 	defer func() {
 		if err != nil {
@@ -234,13 +241,13 @@ func (o *Offering) targets(e *event) []way {
 // connection.
 func (o *Offering) wayTo(e *event, to sd.Endpoints) (way, bool) {
 	if !e.cfg.Reliable {
-		return way{udp: o.udp.socket(), to: to.UDP, sent: &o.n.stats.sent}, to.UDP.IsValid()
+		return way{n: o.n, udp: o.udp.socket(), to: to.UDP}, to.UDP.IsValid()
 	}
 	if !to.TCP.IsValid() {
 		return way{}, false
 	}
 	c := o.tcp.tcp.Conn(to.TCP)
-	return way{conn: c, to: to.TCP, sent: &o.n.stats.sent}, c != nil
+	return way{n: o.n, conn: c, to: to.TCP}, c != nil
 }
 
 // Subscribers returns the number of endpoints that an event would be sent to now.

@@ -11,11 +11,15 @@ import (
 )
 
 // peer is a scripted peer that knows the instance of the tests.
-type peer struct{ *someiptest.Peer }
+type peer struct {
+	*someiptest.Peer
+
+	to netip.AddrPort // whom it talks to
+}
 
 func newPeer(tb testing.TB, local netip.AddrPort) peer {
 	tb.Helper()
-	return peer{someiptest.NewPeer(tb, local)}
+	return peer{Peer: someiptest.NewPeer(tb, local)}
 }
 
 // offer offers the instance of the tests, reached over UDP, to host 2.

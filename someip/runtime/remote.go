@@ -8,9 +8,10 @@ import (
 // remote is an instance of another host that clients or subscriptions use. It
 // exists while they do, whether the instance is there or not.
 type remote struct {
-	n     *Network
-	key   InstanceKey
-	state atomic.Pointer[remoteState]
+	n      *Network
+	key    InstanceKey
+	wiring *wiring
+	state  atomic.Pointer[remoteState]
 
 	// upstreams are the subscribed eventgroups, for the receive path: replaced,
 	// never changed.
@@ -57,11 +58,15 @@ type source struct {
 }
 
 // remoteOf returns the record of an instance, new if need be. n.mu is held.
-func (n *Network) remoteOf(key InstanceKey) *remote {
+func (n *Network) remoteOf(key InstanceKey) (*remote, error) {
 	if r := n.remotes[key]; r != nil {
-		return r
+		return r, nil
 	}
-	r := &remote{n: n, key: key, clients: make(map[*Client]struct{})}
+	w, err := n.wiringOf(key)
+	if err != nil {
+		return nil, err
+	}
+	r := &remote{n: n, key: key, wiring: w, clients: make(map[*Client]struct{})}
 	r.upstreams.Store(new([]*upstream))
 	st := &remoteState{Availability: Availability{Key: key, Reason: ReasonNotOffered, Since: n.now()}}
 	if seen, ok := n.seen[key]; ok {
@@ -69,7 +74,7 @@ func (n *Network) remoteOf(key InstanceKey) *remote {
 	}
 	n.remotes[key] = r
 	n.setState(r, st)
-	return r
+	return r, nil
 }
 
 // setState makes st the state of r, with its link. n.mu is held.
@@ -79,6 +84,9 @@ func (n *Network) setState(r *remote, st *remoteState) {
 		st.link = n.holdLink(st.Endpoints.TCP)
 	}
 	r.state.Store(st)
+	if !st.Up {
+		r.wiring.reset()
+	}
 	if old != nil && old.link != nil {
 		n.dropLink(old.link)
 	}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/e2e"
 )
 
 // A Handler serves the requests of an offering.
@@ -36,6 +37,8 @@ type Request struct {
 	NoReturn bool
 	// Reliable says that the request came over TCP.
 	Reliable bool
+	// E2E is the verdict on the request, if its messages are protected.
+	E2E e2e.Result
 
 	exchange
 }

@@ -6,7 +6,9 @@ import (
 	"sync/atomic"
 
 	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/e2e"
 	"carisma.dev/gateway/someip/endpoint"
+	"carisma.dev/gateway/someip/tp"
 )
 
 // exchange is what answering a request needs.
@@ -14,6 +16,7 @@ type exchange struct {
 	port     *port
 	header   someip.Header
 	back     way
+	traits   *traits // of the answer
 	answered atomic.Bool
 }
 
@@ -28,17 +31,13 @@ func (r *Request) answer(typ someip.MessageType, code someip.ReturnCode, payload
 	if !r.header.MayAnswer() && code != someip.OK {
 		return nil // RC-1: an error never goes back to a request that came with a code
 	}
-	limit := someip.MaxUDPPayload
-	if r.back.conn != nil {
-		limit = n.maxPayload()
-	}
 	var tooLarge error
-	if len(payload) > limit { // UDP-2: case 11
+	if len(payload) > n.limitOf(r.traits, r.back.conn != nil) { // UDP-2: case 11
 		typ, code, payload, tooLarge = someip.Error, someip.NotOK, nil, ErrTooLarge
 	}
 	m := r.header.Response(payload)
 	m.Type, m.Code = typ, code
-	err := r.back.send(m)
+	err := r.back.send(m, r.traits, party{r.back.to, r.header.Client})
 	if err != nil {
 		n.stats.sendErrors.Add(1)
 	}
@@ -50,7 +49,7 @@ func (r *Request) answer(typ someip.MessageType, code someip.ReturnCode, payload
 // (1.6); only requests get one, and only these of the stack carry no payload (RC-4).
 func (p *port) receive(from netip.AddrPort, conn *endpoint.Conn, b []byte) {
 	n := p.n
-	back := way{conn: conn, udp: p.udp, to: from, sent: &n.stats.sent}
+	back := way{conn: conn, udp: p.udp, to: from, n: n}
 	if from == p.addr() {
 		n.stats.wrongType.Add(1) // RC-6: our own words
 		return
@@ -69,18 +68,42 @@ func (p *port) receive(from netip.AddrPort, conn *endpoint.Conn, b []byte) {
 			}
 			return
 		}
+		raw := b[:len(b)-len(rest)]
 		b = rest
+		if m.Type.TP() {
+			p.segment(m, back)
+			continue
+		}
 		n.stats.received.Add(1)
-		p.dispatch(m, back)
+		p.dispatch(m, raw, back)
 	}
 }
 
-func (p *port) dispatch(m someip.Message, back way) {
+// segment takes a segment of a request, and serves the request if it is whole.
+func (p *port) segment(m someip.Message, back way) {
+	var t *traits
+	if o, _ := p.find(m.Header); o != nil {
+		t = o.wiring.requests[m.Method]
+	}
+	if base := m.Type.Base(); t == nil || t.tp == nil || base != someip.Request && base != someip.RequestNoReturn {
+		p.n.stats.segments.Add(1) // TP-10
+		return
+	}
+	raw := p.n.segment(tp.Path{From: back.to, To: p.addr()}, m, t)
+	if raw == nil {
+		return
+	}
+	defer release(raw)
+	if whole, _, err := someip.ParseMessage(*raw); err == nil {
+		p.n.stats.received.Add(1)
+		p.dispatch(whole, *raw, back)
+	}
+}
+
+// dispatch takes a whole message, whose bytes are raw.
+func (p *port) dispatch(m someip.Message, raw []byte, back way) {
 	n := p.n
 	switch {
-	case m.Type.TP():
-		n.stats.segments.Add(1) // TP-10
-		return
 	case m.Type != someip.Request && m.Type != someip.RequestNoReturn:
 		n.stats.wrongType.Add(1) // case 10, and what only clients get
 		return
@@ -94,7 +117,7 @@ func (p *port) dispatch(m someip.Message, back way) {
 	o, code := p.find(m.Header)
 	switch code {
 	case someip.OK:
-		p.serve(o, m, back)
+		p.serve(o, m, raw, back)
 		return
 	case someip.UnknownService:
 		n.stats.unknownService.Add(1)
@@ -141,12 +164,20 @@ func (o *Offering) check(h someip.Header) someip.ReturnCode {
 }
 
 // serve hands a request to the handler.
-func (p *port) serve(o *Offering, m someip.Message, back way) {
+func (p *port) serve(o *Offering, m someip.Message, raw []byte, back way) {
+	var verdict e2e.Result
+	if t := o.wiring.requests[m.Method]; t != nil && t.guard != nil {
+		var ok bool
+		if verdict, ok = t.guard.check(party{back.to, m.Client}, raw, &m, p.n); !ok {
+			return
+		}
+	}
 	r := &Request{
+		E2E:     verdict,
 		Payload: m.Payload, Peer: back.to, Method: m.Method, Client: m.Client, Session: m.Session,
 		NoReturn: m.Type == someip.RequestNoReturn, Reliable: back.conn != nil,
 	}
-	r.port, r.header, r.back = p, m.Header, back
+	r.port, r.header, r.back, r.traits = p, m.Header, back, o.wiring.responses[m.Method]
 	if !r.NoReturn {
 		p.requests.Add(1)
 		p.n.requests.count.Add(1)
@@ -159,7 +190,7 @@ func (n *Network) refuse(h someip.Header, back way, code someip.ReturnCode) {
 	if !h.MayAnswer() {
 		return
 	}
-	if err := back.send(h.Failure(code, true, nil)); err != nil {
+	if err := back.send(h.Failure(code, true, nil), nil, party{}); err != nil {
 		n.stats.sendErrors.Add(1)
 	}
 }

@@ -3,6 +3,7 @@ package runtime
 import (
 	"sync/atomic"
 
+	"carisma.dev/gateway/someip/e2e"
 	"carisma.dev/gateway/someip/sd"
 )
 
@@ -24,12 +25,20 @@ type Stats struct {
 	EventsDropped     uint64 // notifications that a slow TCP client made us drop
 	SendErrors        uint64 // messages that could not be handed to the network
 	ConnectionsFailed uint64 // TCP connections that could not be opened or broke
+	E2E               E2EStats
+}
+
+// E2EStats counts the verdicts on protected messages that were received.
+type E2EStats struct {
+	OK, SomeLost, Repeated, WrongSequence, Error uint64
+	Dropped                                      uint64 // those of them that were not delivered
 }
 
 type counters struct {
 	sent, received, malformed, wrongProtocol, segments, unknownService, wrongInterface, unknownMethod,
 	wrongType, wrongReturnCode, unmatched, unexpected, timeouts,
-	eventsDropped, sendErrors, connections atomic.Uint64
+	eventsDropped, sendErrors, connections, e2eDropped atomic.Uint64
+	e2e [e2e.Error + 1]atomic.Uint64 // by status
 }
 
 // Stats returns a snapshot of the counters.
@@ -52,6 +61,11 @@ func (n *Network) Stats() Stats {
 		EventsDropped:     c.eventsDropped.Load(),
 		SendErrors:        c.sendErrors.Load(),
 		ConnectionsFailed: c.connections.Load(),
+		E2E: E2EStats{
+			OK: c.e2e[e2e.OK].Load(), SomeLost: c.e2e[e2e.OKSomeLost].Load(), Repeated: c.e2e[e2e.Repeated].Load(),
+			WrongSequence: c.e2e[e2e.WrongSequence].Load(), Error: c.e2e[e2e.Error].Load(),
+			Dropped: c.e2eDropped.Load(),
+		},
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"time"
+
+	"carisma.dev/gateway/someip/e2e"
 )
 
 // SubscribeConfig describes a subscription of one eventgroup.
@@ -34,6 +36,8 @@ type Notification struct {
 	Initial  bool
 	Reliable bool           // it came over TCP
 	Peer     netip.AddrPort // the server's endpoint
+	// E2E is the verdict on the event, if it is protected.
+	E2E e2e.Result
 }
 
 // SubscriptionState is where a subscription stands.

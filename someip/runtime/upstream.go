@@ -195,6 +195,9 @@ func (u *upstream) first(event uint16) bool {
 	return true
 }
 
+// subscribed reports whether events of the instance are wanted at all.
+func (r *remote) subscribed() bool { return len(*r.upstreams.Load()) > 0 }
+
 // deliver gives a notification to the subscriptions of the instance, and reports
 // whether any wanted it.
 func (r *remote) deliver(note Notification) bool {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"sync/atomic"
 
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/endpoint"
@@ -14,56 +13,74 @@ import (
 // way is how messages get to a peer: over a connection, or by datagrams from a
 // socket.
 type way struct {
+	n    *Network
 	conn *endpoint.Conn
 	udp  *endpoint.UDP
 	to   netip.AddrPort
-	sent *atomic.Uint64 // counts the messages handed over
 }
 
-// send hands m over. It does not keep the payload.
-func (w way) send(m someip.Message) error {
-	p := buffers.Get().(*[]byte)
-	b := m.Append((*p)[:0])
-	err := w.write(b)
-	if cap(b) <= keepBuffer {
-		*p = b
+// send hands m over, protected for a party if its messages are. It does not keep
+// the payload.
+func (w way) send(m someip.Message, t *traits, p party) error {
+	buf := buffers.Get().(*[]byte)
+	defer release(buf)
+	t.lock()
+	defer t.unlock()
+	b, err := t.append((*buf)[:0], p, m)
+	*buf = b
+	if err != nil {
+		return err
 	}
-	buffers.Put(p)
-	return err
+	return w.write(b, t)
+}
+
+// notify hands over an event. That it did not leave is counted: other subscribers
+// are not concerned.
+func (w way) notify(b []byte, t *traits) {
+	switch err := w.write(b, t); {
+	case err == nil:
+	case errors.Is(err, endpoint.ErrQueueFull):
+		w.n.stats.eventsDropped.Add(1)
+	default:
+		w.n.stats.sendErrors.Add(1)
+	}
 }
 
 // write hands over one whole message.
-func (w way) write(b []byte) (err error) {
-	if w.conn != nil {
+func (w way) write(b []byte, t *traits) (err error) {
+	switch {
+	case w.conn != nil:
 		err = w.conn.Send(b)
-	} else {
+	case t != nil && t.tp != nil:
+		err = w.n.lanes.send(w.udp, w.to, *t.tp, b)
+	default:
 		err = w.udp.Send(w.to, b)
 	}
 	if err == nil {
-		w.sent.Add(1)
+		w.n.stats.sent.Add(1)
 	}
 	return err
 }
 
-// way finds how to reach the instance now. Over TCP it connects first where there
-// is no connection (TCP-2).
-func (c *Client) way(ctx context.Context, reliable bool, size int) (way, error) {
+// way finds how a message of a size can reach the instance now. Over TCP it
+// connects first where there is no connection (TCP-2).
+func (c *Client) way(ctx context.Context, t *traits, reliable bool, size int) (way, error) {
 	st := c.instance.state.Load()
 	switch {
 	case !st.Up:
 		return way{}, st.unavailable()
 	case !reliable && !st.Endpoints.UDP.IsValid(), reliable && !st.Endpoints.TCP.IsValid():
 		return way{}, ErrNoTransport
-	case !reliable && size > someip.MaxUDPPayload, reliable && size > c.n.maxPayload():
+	case size > c.n.limitOf(t, reliable):
 		return way{}, ErrTooLarge // UDP-2: case 11
 	case !reliable:
-		return way{udp: c.n.udp, to: st.Endpoints.UDP, sent: &c.n.stats.sent}, nil
+		return way{n: c.n, udp: c.n.udp, to: st.Endpoints.UDP}, nil
 	}
 	conn, err := st.link.get(ctx)
 	if err != nil {
 		return way{}, c.linkError(st, err)
 	}
-	return way{conn: conn, to: st.Endpoints.TCP, sent: &c.n.stats.sent}, nil
+	return way{n: c.n, conn: conn, to: st.Endpoints.TCP}, nil
 }
 
 func (c *Client) linkError(st *remoteState, err error) error {

@@ -1,0 +1,183 @@
+package runtime
+
+import (
+	"fmt"
+	"reflect"
+
+	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/e2e"
+	"carisma.dev/gateway/someip/tp"
+)
+
+// Deployment says how the messages of a service travel, where that is more than
+// one message in a datagram. It holds for what is offered here and for what is
+// used from others: both sides need the same one. See [Network.Deploy].
+type Deployment struct {
+	// Instance is what it is for. With someip.AnyInstance it is for every
+	// instance that has no deployment of its own.
+	Instance InstanceKey
+	// Requests and Responses are by method id, Events by event id. What is not
+	// listed has the zero MessageConfig.
+	Requests, Responses, Events map[uint16]MessageConfig
+}
+
+// MessageConfig says how the messages of one method or event travel in one
+// direction. The zero value: each by itself, in one datagram, unprotected.
+type MessageConfig struct {
+	// TP lets messages that exceed a datagram go as segments (TP-3). Nil: they
+	// are refused, and segments that come are dropped (TP-10).
+	TP *tp.Rule
+	// MaxPayload bounds the payload of a segmented message in bytes, sent or
+	// received (TP-8). 0: [NetworkConfig.MaxMessage].
+	MaxPayload int
+	// E2E protects the messages end to end. Nil: it does not.
+	E2E *E2EConfig
+}
+
+// E2EConfig says how messages are protected. The sender inserts the E2E header,
+// the receiver checks and removes it: applications never see it (12.1). Each
+// event, and each method with each client, is a stream with a counter of its own.
+type E2EConfig struct {
+	e2e.Config
+	// Vsomeip applies what vsomeip does differently, for the instance at hand
+	// (12.5); see [e2e.Config.ForVsomeip].
+	Vsomeip bool
+	// Drop lets a message that is not correct and new be lost: a request is not
+	// served, an event not delivered, and a call fails with *[E2EError]. Otherwise
+	// it is delivered with the verdict, for the application to decide (case 112).
+	Drop bool
+}
+
+// compile returns the configuration for an instance.
+func (c E2EConfig) compile(instance uint16) (e2e.Config, error) {
+	cfg := c.Config
+	if c.Vsomeip {
+		var err error
+		if cfg, err = cfg.ForVsomeip(instance); err != nil {
+			return cfg, err
+		}
+	}
+	return cfg, cfg.Validate()
+}
+
+// Deploy says how the messages of a service travel. It comes before the service is
+// offered or used: changing the deployment of what is in use fails with [ErrInUse].
+// The maps must not be changed afterwards.
+func (n *Network) Deploy(d Deployment) error {
+	one := d.Instance
+	if one.Instance == someip.AnyInstance {
+		one.Instance = 1
+	}
+	if !one.Valid() {
+		return fmt.Errorf("runtime: deployment of %v: service and major must be given", d.Instance)
+	}
+	if _, err := n.compile(d, one); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if old, ok := n.deployments[d.Instance]; ok && reflect.DeepEqual(old, d) {
+		return nil
+	}
+	for key := range n.offerings {
+		if key.Matches(d.Instance) {
+			return fmt.Errorf("%w: %v is offered", ErrInUse, key)
+		}
+	}
+	for key := range n.remotes {
+		if key.Matches(d.Instance) {
+			return fmt.Errorf("%w: %v has clients", ErrInUse, key)
+		}
+	}
+	n.deployments[d.Instance] = d
+	return nil
+}
+
+// wiring is the deployment of one instance, with the state of its streams.
+type wiring struct {
+	requests, responses, events map[uint16]*traits
+}
+
+// traits are what a MessageConfig became; nil stands for the zero one.
+type traits struct {
+	tp         *tp.Rule
+	maxPayload int
+	guard      *guard // nil: not protected
+}
+
+// wiringOf returns the wiring of an instance, new. n.mu is held.
+func (n *Network) wiringOf(key InstanceKey) (*wiring, error) {
+	d, ok := n.deployments[key]
+	if !ok {
+		any := key
+		any.Instance = someip.AnyInstance
+		d = n.deployments[any]
+	}
+	return n.compile(d, key)
+}
+
+func (n *Network) compile(d Deployment, key InstanceKey) (*wiring, error) {
+	w := new(wiring)
+	for _, part := range []struct {
+		from map[uint16]MessageConfig
+		to   *map[uint16]*traits
+	}{{d.Requests, &w.requests}, {d.Responses, &w.responses}, {d.Events, &w.events}} {
+		for id, mc := range part.from {
+			t, err := n.compileMessage(mc, key)
+			if err != nil {
+				return nil, fmt.Errorf("runtime: deployment of %v: %#04x: %w", key, id, err)
+			}
+			if *part.to == nil {
+				*part.to = make(map[uint16]*traits, len(part.from))
+			}
+			(*part.to)[id] = t
+		}
+	}
+	return w, nil
+}
+
+func (n *Network) compileMessage(mc MessageConfig, key InstanceKey) (*traits, error) {
+	t := &traits{tp: mc.TP, maxPayload: n.maxPayload()}
+	if mc.MaxPayload > 0 {
+		t.maxPayload = min(t.maxPayload, mc.MaxPayload)
+	}
+	if mc.TP != nil {
+		if err := mc.TP.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	if mc.E2E != nil {
+		cfg, err := mc.E2E.compile(key.Instance)
+		if err != nil {
+			return nil, err
+		}
+		t.guard = newGuard(cfg, mc.E2E.Drop)
+	}
+	return t, nil
+}
+
+// limitOf is the longest payload that a message may have (UDP-2, TCP-4).
+func (n *Network) limitOf(t *traits, reliable bool) int {
+	limit := someip.MaxUDPPayload
+	switch {
+	case reliable:
+		limit = n.maxPayload()
+	case t != nil && t.tp != nil:
+		limit = max(limit, t.maxPayload)
+	}
+	if t != nil && t.guard != nil {
+		limit -= t.guard.size
+	}
+	return limit
+}
+
+// reset forgets what was received before: the sender is new.
+func (w *wiring) reset() {
+	for _, part := range []map[uint16]*traits{w.responses, w.events} {
+		for _, t := range part {
+			if t.guard != nil {
+				t.guard.reset()
+			}
+		}
+	}
+}
