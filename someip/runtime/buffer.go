@@ -7,7 +7,7 @@ import (
 )
 
 // keepBuffer is the largest message buffer that is kept for reuse, in bytes.
-const keepBuffer = 64 << 10
+const keepBuffer = 128 << 10
 
 // buffers are what messages are encoded into.
 var buffers = sync.Pool{New: func() any {

@@ -69,6 +69,11 @@ func (n *Network) newOffering(cfg ServiceConfig) (*Offering, error) {
 		}
 		o.events[e.ID] = &event{o: o, cfg: e}
 	}
+	for _, g := range cfg.Eventgroups {
+		if err := o.checkEventgroup(g); err != nil {
+			return nil, err
+		}
+	}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	return o, nil
 }
@@ -127,6 +132,12 @@ func (o *Offering) spec() sd.OfferSpec {
 			}
 			g := &spec.Eventgroups[i]
 			g.UDP, g.TCP = g.UDP || !e.Reliable, g.TCP || e.Reliable
+		}
+	}
+	for _, g := range o.cfg.Eventgroups {
+		i := slices.IndexFunc(spec.Eventgroups, func(s sd.Eventgroup) bool { return s.ID == g.ID })
+		if g.Threshold > 0 {
+			spec.Eventgroups[i].Multicast = g.Multicast // in every Ack from the start (2.2)
 		}
 	}
 	return spec
@@ -222,35 +233,8 @@ func (n *Network) conflict(a sd.OfferConflict) {
 	}
 }
 
-// targets is where an event goes: each endpoint once, whatever the number of its
-// eventgroups that it subscribed to.
-func (o *Offering) targets(e *event) []way {
-	var list []way
-	for _, s := range o.subscribers {
-		if !slices.Contains(e.cfg.Eventgroups, s.Eventgroup) {
-			continue
-		}
-		if w, ok := o.wayTo(e, s.Endpoints); ok && !slices.Contains(list, w) {
-			list = append(list, w)
-		}
-	}
-	return list
-}
-
-// wayTo is how an event reaches a subscriber: TCP events on the client's own
-// connection.
-func (o *Offering) wayTo(e *event, to sd.Endpoints) (way, bool) {
-	if !e.cfg.Reliable {
-		return way{n: o.n, udp: o.udp.socket(), to: to.UDP}, to.UDP.IsValid()
-	}
-	if !to.TCP.IsValid() {
-		return way{}, false
-	}
-	c := o.tcp.tcp.Conn(to.TCP)
-	return way{n: o.n, conn: c, to: to.TCP}, c != nil
-}
-
-// Subscribers returns the number of endpoints that an event would be sent to now.
+// Subscribers returns the number of endpoints that an event would be sent to now. A
+// multicast group counts as one.
 func (o *Offering) Subscribers(event uint16) int {
 	e := o.events[event]
 	if e == nil {

@@ -12,6 +12,9 @@ type ServiceConfig struct {
 	// service may not (UDP-5).
 	UDPPort, TCPPort uint16
 	Events           []EventConfig
+	// Eventgroups are those of the groups that Events name whose events may go by
+	// multicast.
+	Eventgroups []EventgroupConfig
 	// Methods are those that exist; others are answered E_UNKNOWN_METHOD.
 	// Nil: the handler gets every request and decides.
 	Methods []MethodConfig
@@ -44,6 +47,19 @@ type EventConfig struct {
 	Eventgroups []uint16 // the groups that contain it
 	// Field makes it a notifier: a new subscriber gets the last value at once.
 	Field bool
+}
+
+// EventgroupConfig says how UDP events of an eventgroup reach many clients at once
+// (2.2). The initial value of a field always goes by unicast (case 94).
+type EventgroupConfig struct {
+	ID uint16
+	// Multicast is the group and port that the events go to once Threshold
+	// subscribers are there, or one that has no endpoint of its own. Clients learn
+	// of it when they subscribe.
+	Multicast netip.AddrPort
+	// Threshold is the number of subscribers from which on multicast is used:
+	// 0 never, 1 always.
+	Threshold int
 }
 
 // MethodConfig describes a method.
