@@ -13,13 +13,13 @@ import (
 
 // Options say what is measured and with which programs.
 type Options struct {
-	Interfaces string // the directory of bench.proto
-	Carisma    string
-	Envoy      string
-	Dir        string // for state, logs and sockets
-	Rounds     int    // of each path, in turn
-	Calls      int    // in each round
-	Progress   io.Writer
+	Root     string // of the checkout
+	Carisma  string
+	Envoy    string
+	Dir      string // for state, logs and sockets
+	Rounds   int    // of each path, in turn
+	Calls    int    // in each round
+	Progress io.Writer
 }
 
 // Row is one line of the result: the median over the rounds.
@@ -42,8 +42,9 @@ type Aim struct {
 
 // Result is what a run measured.
 type Result struct {
-	Rows []Row `json:"rows"`
-	Aims []Aim `json:"aims"`
+	Rows        []Row         `json:"rows"`
+	Aims        []Aim         `json:"aims"`
+	Transcoding []Transcoding `json:"transcoding"`
 }
 
 // The paths.
@@ -64,7 +65,11 @@ const (
 // Run runs the vehicle and measures every path. The caller has pinned the
 // process to one core, which the programs of the vehicle inherit.
 func Run(ctx context.Context, o Options) (_ *Result, err error) {
-	v := newVehicle(o.Dir, o.Interfaces)
+	transcoded, err := transcoding(ctx, o.Root)
+	if err != nil {
+		return nil, err
+	}
+	v := newVehicle(o.Dir, filepath.Join(o.Root, "interop", "bench", "interfaces"))
 	r, err := run.New(v, run.Options{Namespaces: true, Dir: o.Dir, Carisma: o.Carisma, Envoy: o.Envoy})
 	if err != nil {
 		return nil, err
@@ -98,7 +103,9 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 			measured[p.name] = append(measured[p.name], t)
 		}
 	}
-	return evaluate(paths, measured), nil
+	result := evaluate(paths, measured)
+	result.Transcoding = transcoded
+	return result, nil
 }
 
 // paths returns what is measured, in the order of the table, and a function

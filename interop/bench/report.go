@@ -23,4 +23,10 @@ func (r *Result) WriteMarkdown(w io.Writer) {
 		}
 		fmt.Fprintf(w, "| %s | %.2f | %.2f | %s |\n", a.What, a.Limit, a.Value, verdict)
 	}
+	fmt.Fprintln(w, "\n| transcoding a struct | fields | ns | allocations | protobuf-go's generated code, ns | ratio |")
+	fmt.Fprintln(w, "|---|---|---|---|---|---|")
+	for _, t := range r.Transcoding {
+		fmt.Fprintf(w, "| %s | %d | %.0f | %d | %.0f | %.2f |\n",
+			t.Direction, t.Fields, t.Nanoseconds, t.Allocations, t.Protobuf, t.Ratio)
+	}
 }

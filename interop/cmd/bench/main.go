@@ -60,10 +60,10 @@ func run() (err error) {
 	}()
 	bin := filepath.Dir(self)
 	result, err := bench.Run(ctx, bench.Options{
-		Interfaces: filepath.Join(filepath.Dir(bin), "interop", "bench", "interfaces"),
-		Carisma:    filepath.Join(bin, "carisma"),
-		Envoy:      os.Getenv("CARISMA_ENVOY"),
-		Dir:        dir, Rounds: *rounds, Calls: *calls, Progress: os.Stderr,
+		Root:    filepath.Dir(bin),
+		Carisma: filepath.Join(bin, "carisma"),
+		Envoy:   os.Getenv("CARISMA_ENVOY"),
+		Dir:     dir, Rounds: *rounds, Calls: *calls, Progress: os.Stderr,
 	})
 	if err != nil {
 		return err
