@@ -55,7 +55,7 @@ func bindError(network string, local netip.AddrPort, err error) error {
 		return err
 	case isInUse(err):
 		return &InUseError{Network: network, Addr: local, Holder: holder(network, local), Err: err}
-	case isSyscall(err, "bind", syscall.EADDRNOTAVAIL):
+	case errors.Is(err, syscall.EADDRNOTAVAIL) && !isSyscall(err, "connect", syscall.EADDRNOTAVAIL):
 		return &NoAddressError{Addr: local.Addr(), Err: err}
 	default:
 		return fmt.Errorf("endpoint: %w", err)
