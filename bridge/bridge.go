@@ -30,6 +30,17 @@ type Service interface {
 	Watch(ctx context.Context, e *model.Event, sink Sink) error
 }
 
+// Subscribable is a service with streams that take a request, beside those that
+// Watch serves.
+type Subscribable interface {
+	Service
+	// Subscribe is Watch for a stream that takes a request, given as protobuf wire
+	// bytes. opened is called at most once, when the service has taken the request
+	// and before it sends what follows from that; it must not block. The
+	// implementation must not keep in.
+	Subscribe(ctx context.Context, e *model.Event, in []byte, opened func(), sink Sink) error
+}
+
 // Sink takes the items of a watch. It must not block, must not call back into
 // the service, and may keep the item.
 type Sink func(Item)

@@ -169,7 +169,7 @@ func (t *Table) up(ctx context.Context, e *entry, p *port, o Offer) {
 			continue
 		}
 		x.shown.State = Exposed
-		svc := e.svc
+		svc := e.svc.service()
 		t.run.Go(func() {
 			defer close(x.done)
 			if before != nil {

@@ -73,6 +73,26 @@ func call(stream grpc.ServerStream, svc bridge.Service, m *model.Method) error {
 	return stream.SendMsg(message(out))
 }
 
+// opening returns what runs the watch behind a stream. The header of the response
+// tells the caller that the stream is open, though the first item may be long in
+// coming: at once, or when a service that takes requests has taken this one.
+func (s *Server) opening(stream grpc.ServerStream, svc bridge.Service, e *model.Event, in *incoming) (func(context.Context, bridge.Sink) error, error) {
+	if x, ok := svc.(bridge.Subscribable); ok {
+		return func(ctx context.Context, sink bridge.Sink) error {
+			defer in.free()
+			return x.Subscribe(ctx, e, in.bytes(), func() { s.sendHeader(stream) }, sink)
+		}, nil
+	}
+	in.free()
+	return func(ctx context.Context, sink bridge.Sink) error { return svc.Watch(ctx, e, sink) }, stream.SendHeader(nil)
+}
+
+func (s *Server) sendHeader(stream grpc.ServerStream) {
+	if err := stream.SendHeader(nil); err != nil {
+		s.log.Debug("stream not opened", "error", err) // its caller left, which ends it
+	}
+}
+
 // watch serves a stream of an event or field. A caller that reads slowly loses
 // items, which the next one tells: of a field it gets the latest value, of an
 // event the newest ones.
@@ -81,10 +101,8 @@ func (s *Server) watch(stream grpc.ServerStream, t *target, e *model.Event) erro
 	if err := receive(stream, &in); err != nil {
 		return err
 	}
-	in.free()
-	// Tells the caller that the stream is open, though the first item may be
-	// long in coming.
-	if err := stream.SendHeader(nil); err != nil {
+	run, err := s.opening(stream, t.svc, e, &in)
+	if err != nil {
 		return err
 	}
 	delivery := bridge.DropOldest
@@ -96,7 +114,7 @@ func (s *Server) watch(stream grpc.ServerStream, t *target, e *model.Event) erro
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		queue.Close(t.svc.Watch(ctx, e, queue.Push))
+		queue.Close(run(ctx, queue.Push))
 	}()
 	defer func() {
 		cancel()

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"carisma.dev/gateway/bridge/opaque"
 	"carisma.dev/gateway/bridge/status"
 )
 
@@ -25,6 +26,10 @@ func (d *directory) choose(iface, instance, authority string) (*target, error) {
 	if instance == "" {
 		if named != nil {
 			return named, nil
+		}
+		if f.name == opaque.Name { // these have nothing in common but that nobody knows them
+			return nil, status.New(codes.FailedPrecondition,
+				"name the instance by authority or by %s; there are: %s", InstanceHeader, f.names())
 		}
 		return f.first, nil
 	}

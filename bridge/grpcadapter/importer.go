@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"carisma.dev/gateway/bridge"
+	"carisma.dev/gateway/bridge/opaque"
 	"carisma.dev/gateway/codegen/proto"
 )
 
@@ -23,15 +24,19 @@ type ImporterConfig struct {
 	// Egress is the gRPC target of the node's egress listener, such as
 	// unix:/run/carisma/egress.sock.
 	Egress string
+	// Wanted chooses what is imported beside the gRPC services, by their entries:
+	// of services on other networks, those that may be exposed here. Nil: none.
+	Wanted func(CatalogueEntry) bool
 	Logger *slog.Logger // nil for none
 }
 
-// Importer imports the gRPC services of the mesh: it calls them through the
+// Importer imports the gRPC services of the mesh, and others that are wanted: it calls them through the
 // node's egress listener, under their mesh names. Where such a service runs, and
 // that it moves, is the mesh's business.
 type Importer struct {
-	conn *grpc.ClientConn
-	log  *slog.Logger
+	conn   *grpc.ClientConn
+	wanted func(CatalogueEntry) bool
+	log    *slog.Logger
 
 	mu      sync.Mutex
 	entries []CatalogueEntry
@@ -58,9 +63,12 @@ func NewImporter(cfg ImporterConfig) (*Importer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("grpcadapter: egress %q: %w", cfg.Egress, err)
 	}
-	i := &Importer{conn: conn, log: cfg.Logger, changed: make(chan struct{})}
+	i := &Importer{conn: conn, wanted: cfg.Wanted, log: cfg.Logger, changed: make(chan struct{})}
 	if i.log == nil {
 		i.log = slog.New(slog.DiscardHandler)
+	}
+	if i.wanted == nil {
+		i.wanted = func(CatalogueEntry) bool { return false }
 	}
 	return i, nil
 }
@@ -84,7 +92,7 @@ func (i *Importer) catalogue() ([]CatalogueEntry, <-chan struct{}) {
 }
 
 // Import implements [bridge.Adapter]: it offers the instances that are gRPC
-// services at their origin and whose descriptors are known.
+// services at their origin, or wanted, and whose descriptors are known.
 func (i *Importer) Import(ctx context.Context, offers chan<- bridge.Offer) error {
 	imp := importing{importer: i, offered: map[string]CatalogueEntry{}, sets: map[string]*proto.Set{}}
 	for {
@@ -116,7 +124,7 @@ type importing struct {
 func (imp *importing) diff(entries []CatalogueEntry) []bridge.Offer {
 	now := map[string]CatalogueEntry{}
 	for _, e := range entries {
-		if e.Origin.Protocol != bridge.GRPC || len(e.Descriptors) == 0 {
+		if len(e.Descriptors) == 0 || e.Origin.Protocol != bridge.GRPC && !imp.importer.wanted(e) {
 			continue
 		}
 		if other, ok := now[e.Name]; !ok || e.Up && (!other.Up || e.Since.Before(other.Since)) {
@@ -158,6 +166,10 @@ func (imp *importing) diff(entries []CatalogueEntry) []bridge.Offer {
 // descriptors do not describe one.
 func (imp *importing) instance(e CatalogueEntry) bridge.Instance {
 	inst := bridge.Instance{Name: e.Instance, Origin: e.Origin, Descriptors: e.Descriptors}
+	if e.Interface == opaque.Name {
+		inst.Interface = opaque.Interface
+		return inst
+	}
 	set, ok := imp.sets[string(e.Descriptors)]
 	if !ok {
 		var err error

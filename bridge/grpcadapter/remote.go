@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"carisma.dev/gateway/bridge"
+	"carisma.dev/gateway/bridge/opaque"
 	"carisma.dev/gateway/bridge/status"
 	"carisma.dev/gateway/codegen/model"
 )
@@ -26,16 +27,28 @@ type remote struct {
 	options  []grpc.CallOption
 }
 
-var _ bridge.Service = (*remote)(nil)
+var (
+	_ bridge.Service      = (*remote)(nil)
+	_ bridge.Subscribable = subscribable{}
+)
 
-func newRemote(conn *grpc.ClientConn, inst bridge.Instance) *remote {
-	return &remote{
+// subscribable is a service of the mesh with streams that take a request.
+type subscribable struct {
+	*remote
+}
+
+func newRemote(conn *grpc.ClientConn, inst bridge.Instance) bridge.Service {
+	r := &remote{
 		iface:    inst.Interface,
 		conn:     conn,
 		prefix:   "/" + inst.Interface.FullName() + "/",
 		instance: inst.Name,
 		options:  []grpc.CallOption{grpc.CallAuthority(inst.MeshName())},
 	}
+	if inst.Interface == opaque.Interface {
+		return subscribable{r}
+	}
+	return r
 }
 
 func (r *remote) Interface() *model.Interface { return r.iface }
@@ -56,25 +69,40 @@ func (r *remote) Invoke(ctx context.Context, m *model.Method, in []byte) ([]byte
 }
 
 func (r *remote) Watch(ctx context.Context, e *model.Event, sink bridge.Sink) error {
+	return r.watch(ctx, e, nil, nil, sink)
+}
+
+// Subscribe implements [bridge.Subscribable].
+func (s subscribable) Subscribe(ctx context.Context, e *model.Event, in []byte, opened func(), sink bridge.Sink) error {
+	return s.watch(ctx, e, bytes.Clone(in), opened, sink)
+}
+
+func (r *remote) watch(ctx context.Context, e *model.Event, in []byte, opened func(), sink bridge.Sink) error {
 	ctx, cancel := context.WithCancel(r.context(ctx))
 	defer cancel()
 	stream, err := r.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, r.prefix+e.RPC, r.options...)
 	if err != nil {
 		return status.FromGRPC(err)
 	}
-	if err := stream.SendMsg(message()); err != nil && !errors.Is(err, io.EOF) {
+	if err := stream.SendMsg(message(in)); err != nil && !errors.Is(err, io.EOF) {
 		return status.FromGRPC(err)
 	}
 	if err := stream.CloseSend(); err != nil {
 		return status.FromGRPC(err)
 	}
+	if opened != nil {
+		// Without a header the stream has ended, and RecvMsg says why.
+		if header, err := stream.Header(); err == nil && header != nil {
+			opened()
+		}
+	}
 	for {
-		var in incoming
-		if err := stream.RecvMsg(&in); err != nil {
+		var msg incoming
+		if err := stream.RecvMsg(&msg); err != nil {
 			return endOfStream(err)
 		}
-		it := splitMeta(bytes.Clone(in.bytes()), e)
-		in.free()
+		it := splitMeta(bytes.Clone(msg.bytes()), e)
+		msg.free()
 		if it.Received.IsZero() {
 			it.Received = time.Now()
 		}
