@@ -29,42 +29,24 @@ var speedClasses = []string{"CITY", "ROAD", "HIGHWAY"}
 const events = 3
 
 // tripClient uses the trip computer over SOME/IP.
-type tripClient struct {
-	network *runtime.Network
-	client  *runtime.Client
-}
+type tripClient struct{ client *runtime.Client }
 
 func newTripClient(n *runtime.Network) (*tripClient, error) {
 	c, err := n.Client(runtime.InstanceKey{Service: serviceID, Instance: instanceID, Major: major})
 	if err != nil {
 		return nil, err
 	}
-	return &tripClient{n, c}, nil
+	return &tripClient{c}, nil
 }
 
 func (t *tripClient) close() { t.client.Close() }
 
 // find waits until the instance is offered.
 func (t *tripClient) find(ctx context.Context) (string, error) {
-	up := make(chan struct{}, 1)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if err := t.network.Observe(ctx, t.client.Key(), func(a runtime.Availability) {
-		if a.Up {
-			select {
-			case up <- struct{}{}:
-			default:
-			}
-		}
-	}); err != nil {
+	if err := t.client.Await(ctx); err != nil {
 		return "", err
 	}
-	select {
-	case <-up:
-		return fmt.Sprintf("found 0x%04x.0x%04x", serviceID, instanceID), nil
-	case <-ctx.Done():
-		return "", fmt.Errorf("0x%04x.0x%04x is not offered: %w", serviceID, instanceID, ctx.Err())
-	}
+	return fmt.Sprintf("found 0x%04x.0x%04x", serviceID, instanceID), nil
 }
 
 // call returns a reader of the answer's payload, or its return code.
