@@ -69,14 +69,16 @@ func newRoot() *cobra.Command {
 	root.AddGroup(
 		&cobra.Group{ID: "run", Title: "Run:"},
 		&cobra.Group{ID: "see", Title: "See the mesh:"},
+		&cobra.Group{ID: "change", Title: "Change the mesh:"},
 		&cobra.Group{ID: "speak", Title: "Speak a protocol by hand:"},
 		&cobra.Group{ID: "files", Title: "Files:"},
 	)
 	for group, commands := range map[string][]*cobra.Command{
-		"run":   {newUp(), newCentral(), newNode()},
-		"see":   {newNodes(), newServices(), newRoutes(), newStatus()},
-		"speak": {newSomeip()},
-		"files": {newCheck()},
+		"run":    {newUp(), newCentral(), newNode()},
+		"see":    {newNodes(), newServices(), newRoutes(), newStatus()},
+		"change": {newService()},
+		"speak":  {newSomeip()},
+		"files":  {newCheck()},
 	} {
 		for _, c := range commands {
 			c.GroupID = group

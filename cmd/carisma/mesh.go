@@ -182,6 +182,7 @@ func newRoutes() *cobra.Command {
 				return m.printProto(cmd, r, func(t *table) { routesTable(t, r.GetNodes()) })
 			})
 		},
+		ValidArgsFunction: m.complete(nodeNames),
 	}
 	m.flags(cmd)
 	return cmd

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"carisma.dev/gateway/mesh/api"
+	"carisma.dev/gateway/mesh/durable"
 )
 
 const identityFile = "node.json"
@@ -47,24 +48,7 @@ func storeIdentity(dir, name string, id api.Identity) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, identityFile), data)
-}
-
-// writeFile replaces a file whole or not at all, and for good once it returns.
-func writeFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return durable.WriteFile(filepath.Join(dir, identityFile), data)
 }
 
 // boot identifies the machine and its boot: a newer boot of the same machine may

@@ -24,6 +24,7 @@ type Instance struct {
 	Up          bool
 	Reason      string // why it is not up
 	Since       time.Time
+	Replica     bool // interchangeable with every other instance of the name (CAR-52)
 }
 
 // Name returns the mesh name.
@@ -35,6 +36,7 @@ type list struct {
 	claims     map[string][]claim // by mesh name, in order of arrival
 	shown      map[string]*meshv1.ServiceInstance
 	sets       map[string][]byte // descriptor sets of shown, by hash
+	leaving    map[string]meshv1.Leaving
 	generation uint64
 	dirty      map[string]struct{}
 	refused    map[string]string
@@ -55,6 +57,7 @@ func (l *list) init(now time.Time) {
 	l.claims = map[string][]claim{}
 	l.shown = map[string]*meshv1.ServiceInstance{}
 	l.sets = map[string][]byte{}
+	l.leaving = map[string]meshv1.Leaving{}
 	l.dirty = map[string]struct{}{}
 	l.refused = map[string]string{}
 	// A later run of the node starts above the generations of this one.
@@ -67,6 +70,16 @@ func (a *Agent) Set(source string, in Instance) {
 	a.list.mu.Lock()
 	defer a.list.mu.Unlock()
 	a.list.set(source, in)
+}
+
+// Leave says how far the instance of a name is on its way out of the mesh, until
+// the name is removed.
+func (a *Agent) Leave(meshName string, step meshv1.Leaving) {
+	l := &a.list
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaving[meshName] = step
+	l.show(meshName)
 }
 
 // Remove takes back an instance of a source. An instance that is gone for now is
@@ -145,6 +158,7 @@ func (l *list) remove(source, name string) {
 func (l *list) show(name string) {
 	claims := l.claims[name]
 	if len(claims) == 0 {
+		delete(l.leaving, name)
 		if _, ok := l.shown[name]; ok {
 			delete(l.shown, name)
 			l.touch(name)
@@ -159,6 +173,7 @@ func (l *list) show(name string) {
 		}
 	}
 	next := message(best)
+	next.Leaving = l.leaving[name]
 	if len(best.Descriptors) > 0 {
 		next.Descriptors = hashOf(best.Descriptors)
 		l.sets[next.Descriptors] = best.Descriptors
@@ -178,7 +193,7 @@ func (l *list) show(name string) {
 func message(in Instance) *meshv1.ServiceInstance {
 	m := &meshv1.ServiceInstance{
 		Name: in.Name(), Interface: in.Interface, Instance: in.Instance,
-		Origin: in.Origin, Address: in.Address, State: meshv1.InstanceState_INSTANCE_UP,
+		Origin: in.Origin, Address: in.Address, State: meshv1.InstanceState_INSTANCE_UP, Replica: in.Replica,
 	}
 	if !in.Up {
 		m.State, m.Reason = meshv1.InstanceState_INSTANCE_DOWN, in.Reason

@@ -96,24 +96,45 @@ func (a *Admin) drain(ctx context.Context) error {
 
 // ActiveRequests returns how many requests of callers are in flight.
 func (a *Admin) ActiveRequests(ctx context.Context) (int, error) {
-	body, err := a.do(ctx, http.MethodGet, "/stats?format=json&filter=downstream_rq_active")
+	n := 0
+	err := a.stats(ctx, "downstream_rq_active", func(name string, value int) {
+		if name != "http.admin.downstream_rq_active" { // this very request
+			n += value
+		}
+	})
+	return n, err
+}
+
+// RequestsTo returns how many requests to clusters are in flight, streams too.
+func (a *Admin) RequestsTo(ctx context.Context, clusters ...string) (int, error) {
+	n := 0
+	err := a.stats(ctx, "upstream_rq_active", func(name string, value int) {
+		for _, c := range clusters {
+			if name == "cluster."+c+".upstream_rq_active" {
+				n += value
+			}
+		}
+	})
+	return n, err
+}
+
+// stats calls fn with each counter whose name matches a regular expression.
+func (a *Admin) stats(ctx context.Context, filter string, fn func(name string, value int)) error {
+	body, err := a.do(ctx, http.MethodGet, "/stats?format=json&filter="+filter)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	var stats struct {
+	var all struct {
 		Stats []struct {
 			Name  string `json:"name"`
 			Value int    `json:"value"`
 		} `json:"stats"`
 	}
-	if err := json.Unmarshal(body, &stats); err != nil {
-		return 0, fmt.Errorf("envoy admin /stats: %w", err)
+	if err := json.Unmarshal(body, &all); err != nil {
+		return fmt.Errorf("envoy admin /stats: %w", err)
 	}
-	n := 0
-	for _, s := range stats.Stats {
-		if s.Name != "http.admin.downstream_rq_active" { // this very request
-			n += s.Value
-		}
+	for _, s := range all.Stats {
+		fn(s.Name, s.Value)
 	}
-	return n, nil
+	return nil
 }

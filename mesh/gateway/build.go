@@ -75,6 +75,9 @@ func newGateway(ctx context.Context, node *config.Node, opts Options) (g *gatewa
 	if err := g.lockState(); err != nil {
 		return nil, err
 	}
+	if err := g.loadNatives(); err != nil {
+		return nil, err
+	}
 	var program string
 	var version envoy.Version
 	var checks errgroup.Group // Envoy tells its version in 50 ms

@@ -20,7 +20,8 @@ type catalogue struct {
 
 	mu      sync.Mutex
 	entries []grpcadapter.CatalogueEntry
-	paths   map[string]bool // clusters of which Envoy has an endpoint
+	others  map[string]string // mesh name → another node that serves it and stays
+	paths   map[string]bool   // clusters of which Envoy has an endpoint
 }
 
 // setCatalogue takes the services of the mesh. The interfaces that come along are
@@ -28,8 +29,13 @@ type catalogue struct {
 // described.
 func (g *gateway) setCatalogue(services []agent.Service) {
 	entries := make([]grpcadapter.CatalogueEntry, 0, len(services))
+	others := map[string]string{}
 	for _, s := range services {
 		g.learn(s)
+		if in := s.GetService(); s.GetNodeName() != g.node.Name && in.GetState() == meshv1.InstanceState_INSTANCE_UP &&
+			in.GetLeaving() == meshv1.Leaving_STAYS {
+			others[in.GetName()] = s.GetNodeName()
+		}
 		if s.GetStandby() {
 			continue // the owner's entry counts
 		}
@@ -38,7 +44,7 @@ func (g *gateway) setCatalogue(services []agent.Service) {
 	c := &g.catalogue
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.entries = entries
+	c.entries, c.others = entries, others
 	g.server.SetCatalogue(entries)
 	g.importer.SetCatalogue(c.callable())
 }
@@ -73,6 +79,14 @@ func (c *catalogue) callable() []grpcadapter.CatalogueEntry {
 		}
 	}
 	return entries
+}
+
+// successor names another node that serves an instance and stays, "" for none. A
+// standby counts: it takes over.
+func (c *catalogue) successor(meshName string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.others[meshName]
 }
 
 func (c *catalogue) size() int {

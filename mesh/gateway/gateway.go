@@ -81,7 +81,7 @@ func (g *gateway) run(ctx context.Context) error {
 	relay := start(func(ctx context.Context) error { return g.relay.Serve(ctx, g.listeners.ads) })
 	supervisor := start(g.supervisor.Run)
 	meshAgent := start(g.agent.Run)
-	natives := start(g.probeNatives)
+	natives := start(g.runNatives)
 	watch := start(func(ctx context.Context) error { g.table.Watch(ctx, g.announce); return nil })
 	table := start(g.table.Run)
 	ready := start(g.awaitReady)

@@ -1,13 +1,6 @@
 package gateway
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"net"
-	"net/http"
-	"path/filepath"
 	"time"
 
 	"carisma.dev/gateway/bridge"
@@ -17,9 +10,6 @@ import (
 	"carisma.dev/gateway/someip/runtime"
 	"carisma.dev/gateway/someip/sd"
 )
-
-// statusTimeout bounds a request to the admin socket.
-const statusTimeout = 2 * time.Second
 
 // Status is what a gateway knows of itself. Times since are those of the state
 // beside them.
@@ -78,49 +68,6 @@ type ExposureStatus struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
-// FetchStatus asks the gateway whose state directory is given.
-func FetchStatus(ctx context.Context, state string) (*Status, error) {
-	socket := filepath.Join(state, adminSocket)
-	client := http.Client{Timeout: statusTimeout, Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", socket)
-		},
-	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://gateway/status", nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("no gateway answers on %s: %w", socket, err)
-	}
-	defer resp.Body.Close()
-	var s Status
-	if err := json.NewDecoder(resp.Body).Decode(&s); err != nil {
-		return nil, fmt.Errorf("gateway on %s: %w", socket, err)
-	}
-	return &s, nil
-}
-
-func (g *gateway) serveAdmin(ctx context.Context) error {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(g.status()); err != nil {
-			g.log.Debug("status not sent", "error", err)
-		}
-	})
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: statusTimeout}
-	stop := context.AfterFunc(ctx, func() { srv.Close() })
-	defer stop()
-	if err := srv.Serve(g.listeners.admin); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("admin socket: %w", err)
-	}
-	return nil
-}
-
 func (g *gateway) status() *Status {
 	a := g.agent.Status()
 	s := &Status{
@@ -151,19 +98,6 @@ func (n *network) status() NetworkStatus {
 		s.Reason = n.err.Error()
 	}
 	return s
-}
-
-func (g *gateway) nativeStatus() []InstanceStatus {
-	g.natives.mu.Lock()
-	defer g.natives.mu.Unlock()
-	out := []InstanceStatus{}
-	for _, in := range g.natives.list {
-		out = append(out, InstanceStatus{
-			Name: in.Name(), Interface: in.Interface, Instance: in.Instance, From: in.Address,
-			Up: in.Up, Since: in.Since, Reason: in.Reason,
-		})
-	}
-	return out
 }
 
 func instanceStatus(b bridge.Bridge) InstanceStatus {
