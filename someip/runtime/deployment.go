@@ -1,8 +1,10 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/e2e"
@@ -32,6 +34,12 @@ type MessageConfig struct {
 	MaxPayload int
 	// E2E protects the messages end to end. Nil: it does not.
 	E2E *E2EConfig
+	// Debounce and Retention let messages over UDP wait for others to the same peer
+	// and share a datagram with them (2.1). Debounce is the least time between two
+	// datagrams with a message of this method or event; Retention the longest time
+	// that one waits for company. 0 and 0: it is sent at once. (vsomeip waits 2 ms
+	// and 5 ms unless told otherwise.)
+	Debounce, Retention time.Duration
 }
 
 // E2EConfig says how messages are protected. The sender inserts the E2E header,
@@ -103,6 +111,8 @@ type traits struct {
 	tp         *tp.Rule
 	maxPayload int
 	guard      *guard // nil: not protected
+
+	debounce, retention time.Duration
 }
 
 // wiringOf returns the wiring of an instance, new. n.mu is held.
@@ -137,7 +147,10 @@ func (n *Network) compile(d Deployment, key InstanceKey) (*wiring, error) {
 }
 
 func (n *Network) compileMessage(mc MessageConfig, key InstanceKey) (*traits, error) {
-	t := &traits{tp: mc.TP, maxPayload: n.maxPayload()}
+	t := &traits{tp: mc.TP, maxPayload: n.maxPayload(), debounce: mc.Debounce, retention: mc.Retention}
+	if mc.Debounce < 0 || mc.Retention < 0 {
+		return nil, errors.New("negative time")
+	}
 	if mc.MaxPayload > 0 {
 		t.maxPayload = min(t.maxPayload, mc.MaxPayload)
 	}

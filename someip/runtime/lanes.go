@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"net"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -28,8 +27,7 @@ const maxWaiting = 32 << 20
 
 // laneKey is what a receiver tells messages apart by while they are under way.
 type laneKey struct {
-	udp             *endpoint.UDP
-	to              netip.AddrPort
+	track
 	service, method uint16
 	client          uint16
 	major           uint8
@@ -48,12 +46,12 @@ func (l *lanes) init() {
 // send sends the message b, of a rule with a separation time only its first
 // segment at once. It fails with [endpoint.ErrQueueFull] when too much waits. It
 // does not keep b.
-func (l *lanes) send(udp *endpoint.UDP, to netip.AddrPort, rule tp.Rule, b []byte) error {
+func (l *lanes) send(tr track, rule tp.Rule, b []byte) error {
 	m, seg, err := segmenter(rule, b)
 	if err != nil {
 		return err
 	}
-	key := laneKey{udp, to, m.Service, m.Method, m.Client, m.InterfaceVersion, m.Type}
+	key := laneKey{tr, m.Service, m.Method, m.Client, m.InterfaceVersion, m.Type}
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
@@ -70,7 +68,7 @@ func (l *lanes) send(udp *endpoint.UDP, to netip.AddrPort, rule tp.Rule, b []byt
 	}
 	if seg.Segments() == 1 { // TP-3: fits a datagram
 		l.mu.Unlock()
-		return udp.Send(to, b)
+		return tr.socket.Send(tr.to, b)
 	}
 	ln := new(lane)
 	l.busy[key] = ln
@@ -81,7 +79,7 @@ func (l *lanes) send(udp *endpoint.UDP, to netip.AddrPort, rule tp.Rule, b []byt
 	more := true
 	for more && err == nil {
 		*buf, more = seg.Append((*buf)[:0])
-		err = udp.Send(to, *buf)
+		err = tr.socket.Send(tr.to, *buf)
 		if more && err == nil && rule.Separation > 0 {
 			l.goOn(key, rule, copied(b), seg.Segments())
 			return nil
@@ -155,7 +153,7 @@ func (l *lanes) run(key laneKey, rule tp.Rule, b *[]byte, left int) {
 				pause.Reset(rule.Separation)
 			}
 			*buf, more = seg.Append((*buf)[:0])
-			err = key.udp.Send(key.to, *buf) // the rest of a message that failed is of no use
+			err = key.socket.Send(key.to, *buf) // the rest of a message that failed is of no use
 		}
 		release(b)
 		left = 0

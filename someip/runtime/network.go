@@ -26,6 +26,7 @@ type Network struct {
 	discovery discovery
 	segments  reassembly
 	lanes     lanes
+	trains    trains
 
 	// Read on the receive path without a lock.
 	clients []atomic.Pointer[Client] // by client id, from ClientIDs.First on
@@ -79,6 +80,7 @@ func newNetwork(cfg NetworkConfig, log *slog.Logger) (*Network, error) {
 	n.requests.idle = make(chan struct{}, 1)
 	n.segments.init(cfg.Reassembly)
 	n.lanes.init()
+	n.trains.init()
 	n.sources.Store(new(map[source]*remote))
 	if n.udp, err = n.listenClient(); err != nil {
 		return nil, fmt.Errorf("runtime: network %q: %w", cfg.Name, err)
@@ -218,6 +220,7 @@ func (n *Network) end() error {
 			c.Close()
 		}
 	}
+	n.trains.close()
 	// Nothing is added to these maps any more.
 	errs := []error{n.closeDiscovery(), n.udp.Close()}
 	for _, g := range n.groups {

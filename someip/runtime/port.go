@@ -100,7 +100,7 @@ func (p *port) addr() netip.AddrPort {
 	return netip.AddrPortFrom(p.n.cfg.Address.Addr(), p.number)
 }
 
-func (p *port) socket() *endpoint.UDP {
+func (p *port) socket() endpoint.PacketSocket {
 	if p == nil {
 		return nil
 	}

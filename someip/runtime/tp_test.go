@@ -109,7 +109,7 @@ func TestSeparationHoldsUpNothingElse(t *testing.T) {
 	deploy(t, slow, there, here)
 	o := offer(t, there, newServer())
 	s := subscribe(t, client(t, here), runtime.SubscribeConfig{Eventgroup: group})
-	s.until(t, runtime.SubscriptionActive)
+	eventually(t, func() bool { return o.Subscribers(event) == 1 && o.Subscribers(field) == 1 }, "subscribed")
 	for range 3 {
 		require.NoError(t, o.Notify(event, make([]byte, 5000)))
 	}
@@ -287,4 +287,27 @@ func BenchmarkSegmentedCall(b *testing.B) {
 			}
 		})
 	}
+}
+
+// Messages of a deployment that lets them wait share datagrams up to 1416 bytes,
+// both ways (2.1), and are not lost when the stack ends.
+func TestMessagesShareDatagrams(t *testing.T) {
+	d := someiptest.NewDomain(t)
+	stack := d.StartStack(1)
+	n := stack.Network("lan")
+	wait := map[uint16]runtime.MessageConfig{echo: {Retention: time.Hour}, event: {Retention: time.Hour}}
+	deploy(t, runtime.Deployment{Instance: key, Responses: wait, Events: wait}, n)
+	o := offer(t, n, newServer())
+	p, client := newPeer(t, d.SD(2)), newPeer(t, d.AddrPort(2, 0))
+	p.subscribe(d, o, client.Addr())
+	eventually(t, func() bool { return o.Subscribers(event) == 1 }, "subscribed")
+	require.NoError(t, o.Notify(event, make([]byte, 500)))
+	client.Send(o.Endpoints().UDP, request(echo, 1, large(500)).Append(nil))
+	client.Send(o.Endpoints().UDP, request(echo, 2, large(500)).Append(nil)) // has no room
+	both, _ := client.Receive()
+	require.Len(t, both, 2)
+	require.EqualValues(t, event, both[0].Method)
+	require.EqualValues(t, 1, both[1].Session)
+	require.NoError(t, stack.Close())
+	require.EqualValues(t, 2, client.next().Session)
 }

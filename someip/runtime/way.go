@@ -15,7 +15,7 @@ import (
 type way struct {
 	n    *Network
 	conn *endpoint.Conn
-	udp  *endpoint.UDP
+	udp  endpoint.PacketSocket
 	to   netip.AddrPort
 }
 
@@ -51,8 +51,12 @@ func (w way) write(b []byte, t *traits) (err error) {
 	switch {
 	case w.conn != nil:
 		err = w.conn.Send(b)
-	case t != nil && t.tp != nil:
-		err = w.n.lanes.send(w.udp, w.to, *t.tp, b)
+	case t == nil:
+		err = w.udp.Send(w.to, b)
+	case t.debounce+t.retention > 0 && len(b) <= someip.MaxUDPDatagram:
+		err = w.n.trains.send(track{w.udp, w.to}, t, w.n.now(), b)
+	case t.tp != nil:
+		err = w.n.lanes.send(track{w.udp, w.to}, *t.tp, b)
 	default:
 		err = w.udp.Send(w.to, b)
 	}

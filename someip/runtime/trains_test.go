@@ -1,0 +1,147 @@
+package runtime
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/endpoint"
+)
+
+// recorder is a socket that notes what is sent, and when.
+type recorder struct {
+	endpoint.PacketSocket
+
+	start time.Time
+	log   []string
+}
+
+func (r *recorder) Send(_ netip.AddrPort, b []byte) error {
+	var methods []string
+	for len(b) > 0 {
+		m, rest, err := someip.ParseMessage(b)
+		if err != nil {
+			return err
+		}
+		methods = append(methods, string(rune(m.Method)))
+		b = rest
+	}
+	r.log = append(r.log, time.Since(r.start).String()+" "+strings.Join(methods, ""))
+	return nil
+}
+
+// boarding is a message that is sent some time after the one before.
+type boarding struct {
+	wait                time.Duration
+	id                  rune
+	debounce, retention time.Duration
+	size                int
+}
+
+func travel(t *testing.T, script ...boarding) []string {
+	t.Helper()
+	var log []string
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{start: time.Now()}
+		var ts trains
+		ts.init()
+		for _, s := range script {
+			time.Sleep(s.wait) // of the fake clock
+			m := someip.NewNotification(1, uint16(s.id), 1, 1, make([]byte, s.size))
+			tr := track{r, netip.AddrPort{}}
+			require.NoError(t, ts.send(tr, &traits{debounce: s.debounce, retention: s.retention}, time.Now(), m.Append(nil)))
+		}
+		time.Sleep(2 * linger)
+		ts.mu.Lock()
+		require.Empty(t, ts.stations)
+		ts.mu.Unlock()
+		ts.close()
+		log = r.log
+	})
+	return log
+}
+
+const ms = time.Millisecond
+
+func TestTrains(t *testing.T) {
+	for name, c := range map[string]struct {
+		script []boarding
+		want   []string
+	}{
+		"the first deadline counts": {
+			[]boarding{{id: 'a', retention: 5 * ms}, {wait: ms, id: 'b', retention: 2 * ms}, {wait: ms, id: 'c', retention: 9 * ms}},
+			[]string{"3ms abc"},
+		},
+		"alone it still waits": {
+			[]boarding{{id: 'a', retention: 5 * ms}, {wait: 6 * ms, id: 'b', retention: 5 * ms}},
+			[]string{"5ms a", "11ms b"},
+		},
+		"no retention takes those along that wait": {
+			[]boarding{{id: 'a', retention: 5 * ms}, {wait: ms, id: 'b', debounce: ms}},
+			[]string{"1ms ab"},
+		},
+		"one method without debounce shares a datagram with itself": {
+			[]boarding{{id: 'a', retention: 5 * ms}, {id: 'a', retention: 5 * ms}},
+			[]string{"5ms aa"},
+		},
+		"one with it does not, and keeps its distance": {
+			[]boarding{{id: 'a', debounce: 2 * ms, retention: 5 * ms}, {wait: ms, id: 'a', debounce: 2 * ms, retention: 5 * ms}},
+			[]string{"1ms a", "6ms a"},
+		},
+		"the distance counts from the departure": {
+			[]boarding{{id: 'a', debounce: 10 * ms}, {wait: ms, id: 'a', debounce: 10 * ms}, {wait: ms, id: 'a', debounce: 10 * ms}},
+			[]string{"0s a", "10ms a", "20ms a"},
+		},
+		"the distance counts for the method only": {
+			[]boarding{{id: 'a', debounce: 10 * ms}, {wait: ms, id: 'a', debounce: 10 * ms}, {wait: ms, id: 'b', retention: 3 * ms}},
+			[]string{"0s a", "10ms ab"},
+		},
+		"a full datagram leaves": {
+			[]boarding{{id: 'a', retention: 5 * ms, size: 700}, {wait: ms, id: 'b', retention: 5 * ms, size: 700}},
+			[]string{"1ms a", "6ms b"},
+		},
+		"1416 bytes fit": {
+			[]boarding{{id: 'a', retention: 5 * ms, size: 692}, {id: 'b', retention: 5 * ms, size: 692}},
+			[]string{"5ms ab"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, travel(t, c.script...)) })
+	}
+}
+
+func TestTrainsAreBounded(t *testing.T) {
+	r := &recorder{}
+	var ts trains
+	ts.init()
+	defer ts.close()
+	b := someip.NewNotification(1, 'a', 1, 1, make([]byte, 1400)).Append(nil)
+	tr := track{r, netip.AddrPort{}}
+	hour := &traits{debounce: time.Hour}
+	n := 0
+	for ; ts.send(tr, hour, time.Now(), b) == nil; n++ {
+	}
+	require.Equal(t, 1+maxAtStation/len(b), n)
+	require.ErrorIs(t, ts.send(tr, hour, time.Now(), b), endpoint.ErrQueueFull)
+	ts.close()
+	require.Len(t, r.log, n, "what waits is not lost at the end")
+	require.ErrorIs(t, ts.send(tr, hour, time.Now(), b), net.ErrClosed)
+}
+
+func TestTrainsDoNotAllocate(t *testing.T) {
+	u, err := endpoint.ListenUDP(endpoint.UDPConfig{Local: netip.MustParseAddrPort("127.0.0.1:0")})
+	require.NoError(t, err)
+	defer u.Close()
+	var ts trains
+	ts.init()
+	defer ts.close()
+	b := someip.NewNotification(1, 'a', 1, 1, make([]byte, 700)).Append(nil)
+	tr := track{u, u.LocalAddr()}
+	hour := &traits{retention: time.Hour}
+	require.LessOrEqual(t, testing.AllocsPerRun(500, func() { _ = ts.send(tr, hour, time.Now(), b) }), 0.1)
+}
