@@ -1,0 +1,132 @@
+package secure_test
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"carisma.dev/gateway/someip/endpoint"
+	"carisma.dev/gateway/someip/endpoint/secure"
+)
+
+func layer(t *testing.T, cfg secure.Config) endpoint.TCPConfig {
+	t.Helper()
+	l, err := secure.NewTLS(cfg)
+	require.NoError(t, err)
+	return endpoint.TCPConfig{Layer: l, ConnectTimeout: patience}
+}
+
+func listenTLS(t *testing.T, cfg endpoint.TCPConfig) (*endpoint.Listener, *recorder) {
+	t.Helper()
+	l, err := endpoint.ListenTCP(addr("127.0.11.61:0"), cfg)
+	require.NoError(t, err)
+	r := newRecorder()
+	l.Serve(r)
+	t.Cleanup(func() { l.Close() })
+	return l, r
+}
+
+func TestTLSBothWays(t *testing.T) {
+	ca := newAuthority(t)
+	l, atServer := listenTLS(t, layer(t, secure.Config{Certificate: ca.of(t, "127.0.11.61"), Roots: ca.pool()}))
+	c, err := endpoint.DialTCP(context.Background(), addr("127.0.11.62:0"), l.LocalAddr(),
+		layer(t, secure.Config{Certificate: ca.of(t, "127.0.11.62"), Roots: ca.pool()}))
+	require.NoError(t, err)
+	atClient := newRecorder()
+	c.Serve(atClient)
+	s := receive(t, atServer.opened)
+	require.Same(t, s, l.Conn(c.LocalAddr()))
+
+	big := message(string(make([]byte, 3<<20)))
+	require.NoError(t, c.Send(message("one")))
+	require.Equal(t, message("one"), receive(t, atServer.msgs))
+	require.NoError(t, s.Send(message("two")))
+	require.Equal(t, message("two"), receive(t, atClient.msgs))
+
+	require.NoError(t, c.Send(big))
+	require.Equal(t, big, receive(t, atServer.msgs))
+	require.NoError(t, c.Close())
+	require.ErrorIs(t, receive(t, atServer.closed), io.EOF, "the end is announced")
+	require.EqualValues(t, 1, l.Stats().Accepted)
+}
+
+func TestTLSRefuses(t *testing.T) {
+	ca, other := newAuthority(t), newAuthority(t)
+	l, atServer := listenTLS(t, layer(t, secure.Config{Certificate: ca.of(t, "127.0.11.61"), Roots: ca.pool()}))
+	dial := func(cfg secure.Config) error {
+		c, err := endpoint.DialTCP(context.Background(), addr("127.0.11.62:0"), l.LocalAddr(), layer(t, cfg))
+		if err == nil { // with TLS 1.3 the client learns of a refusal when it reads
+			r := newRecorder()
+			c.Serve(r)
+			err = receive(t, r.closed)
+			c.Close()
+		}
+		return err
+	}
+	mine := ca.of(t, "127.0.11.62")
+	require.ErrorContains(t, dial(secure.Config{Certificate: mine, Roots: other.pool()}), "unknown authority")
+	require.ErrorContains(t, dial(secure.Config{Certificate: mine, Roots: ca.pool(), ServerName: "127.0.11.99"}), "127.0.11.99")
+	require.Error(t, dial(secure.Config{Roots: ca.pool()}), "a client without certificate")
+	require.Error(t, dial(secure.Config{Certificate: other.of(t, "127.0.11.62"), Roots: ca.pool()}))
+	old, err := tls.Dial("tcp", l.LocalAddr().String(), &tls.Config{MaxVersion: tls.VersionTLS12, InsecureSkipVerify: true})
+	if err == nil {
+		old.Close()
+	}
+	require.ErrorContains(t, err, "protocol version")
+	require.Eventually(t, func() bool { return l.Stats().Failed == 5 && l.Conns() == 0 }, patience, 5*time.Millisecond)
+	require.Empty(t, atServer.opened, "the handler hears of none")
+}
+
+// A peer that connects and says nothing keeps its place for the handshake's time
+// only, and the listener closes at once all the same.
+func TestTLSSilentPeer(t *testing.T) {
+	ca := newAuthority(t)
+	cfg := layer(t, secure.Config{Certificate: ca.of(t, "127.0.11.61")})
+	cfg.ConnectTimeout = 20 * time.Millisecond
+	l, _ := listenTLS(t, cfg)
+	c, err := net.Dial("tcp", l.LocalAddr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+	_, err = c.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+
+	cfg.ConnectTimeout = time.Hour
+	l, _ = listenTLS(t, cfg)
+	c2, err := net.Dial("tcp", l.LocalAddr().String())
+	require.NoError(t, err)
+	defer c2.Close()
+	require.Eventually(t, func() bool { return l.Conns() == 1 }, patience, time.Millisecond)
+	require.NoError(t, l.Close())
+}
+
+func TestTLSShutdownInOrder(t *testing.T) {
+	ca := newAuthority(t)
+	l, atServer := listenTLS(t, layer(t, secure.Config{Certificate: ca.of(t, "127.0.11.61")}))
+	c, err := endpoint.DialTCP(context.Background(), addr("127.0.11.62:0"), l.LocalAddr(), layer(t, secure.Config{Roots: ca.pool()}))
+	require.NoError(t, err)
+	c.Serve(newRecorder())
+	receive(t, atServer.opened)
+	for range 100 {
+		require.NoError(t, c.Send(message(string(make([]byte, 9000)))))
+	}
+	require.NoError(t, c.Shutdown(context.Background()))
+	for range 100 {
+		receive(t, atServer.msgs)
+	}
+	require.ErrorIs(t, receive(t, atServer.closed), io.EOF)
+}
+
+func TestTLSNeedsCredentials(t *testing.T) {
+	_, err := secure.NewTLS(secure.Config{PSK: shared})
+	require.ErrorContains(t, err, "DTLS only")
+	ca := newAuthority(t)
+	l, _ := listenTLS(t, layer(t, secure.Config{}))
+	_, err = endpoint.DialTCP(context.Background(), addr("127.0.11.62:0"), l.LocalAddr(), layer(t, secure.Config{Roots: ca.pool()}))
+	require.Error(t, err)
+}
