@@ -1,14 +1,20 @@
 package e2e
 
 import (
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"hash/crc32"
 	"hash/crc64"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// 12.2.
 // E2E-2.
 func TestCRCCheckValues(t *testing.T) {
 	data := []byte("123456789")
@@ -17,6 +23,35 @@ func TestCRCCheckValues(t *testing.T) {
 	require.Equal(t, uint16(0x29B1), crc16CCITT.update(0xFFFF, data))
 	require.Equal(t, uint32(0x1697D06A), ^crc32P4.update(^uint32(0), data))
 	require.Equal(t, uint64(0x995DC9BBDF1939FA), ^crc64ECMA.update(^uint64(0), data))
+}
+
+// E2E-2: the samples of another implementation. Those of CRC-16/ARC belong to a CRC
+// that no profile here has.
+func TestCRCSamples(t *testing.T) {
+	path := filepath.Join(cmp.Or(os.Getenv("CARISMA_CORPUS"), "../../../shared/corpus"), "vectors/autosar-e2e/autosar-crc-samples.json")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Skipf("no corpus of test vectors (set CARISMA_CORPUS): %v", err)
+	}
+	var file struct{ Samples []map[string]string }
+	require.NoError(t, json.Unmarshal(b, &file))
+	require.NotEmpty(t, file.Samples)
+	for _, sample := range file.Samples {
+		data, err := hex.DecodeString(sample["data"])
+		require.NoError(t, err)
+		for name, got := range map[string]uint64{
+			"crc8":    uint64(^crc8J1850.update(0xFF, data)),
+			"crc8H2F": uint64(^crc8H2F.update(0xFF, data)),
+			"crc16":   uint64(crc16CCITT.update(0xFFFF, data)),
+			"crc32":   uint64(crc32.ChecksumIEEE(data)),
+			"crc32P4": uint64(^crc32P4.update(^uint32(0), data)),
+			"crc64":   ^crc64ECMA.update(^uint64(0), data),
+		} {
+			want, err := strconv.ParseUint(sample[name], 0, 64)
+			require.NoError(t, err)
+			require.Equal(t, want, got, "%s of %s", name, sample["data"])
+		}
+	}
 }
 
 // Sixteen bytes at a time gives what one at a time gives, whatever the length.

@@ -113,7 +113,11 @@ func TestSerdeVectors(t *testing.T) {
 			Static          uint32
 			Bytes           string
 		}
-		TLV []struct{ Name, Bytes string }
+		TLV    []struct{ Name, Bytes string }
+		Struct []struct {
+			Bytes       string
+			LengthWidth uint8 `json:"struct_length_field_bytes"`
+		}
 	}
 	readVectors(t, "serde_someip/someip-serialization.json", &file)
 	for _, v := range file.Primitives {
@@ -137,6 +141,13 @@ func TestSerdeVectors(t *testing.T) {
 	for _, v := range file.Strings {
 		format := payload.Text{Encoding: encodings[v.Encoding], BOM: v.BOM, Terminator: v.Terminator}
 		bothWays(t, with(text(format, v.LengthWidth), func(l *payload.Layout) { l.Size = v.Static }), v.Text, v.Bytes)
+	}
+
+	plain := structOf(member("first", i16), member("second", u32), member("third", array(u8, 1)))
+	require.Len(t, file.Struct, 2)
+	for _, v := range file.Struct { // PAY-8
+		bothWays(t, with(plain, func(l *payload.Layout) { l.LengthWidth = v.LengthWidth }),
+			fields{"first": -1, "second": 42, "third": []byte{1, 2, 3}}, v.Bytes)
 	}
 
 	members := structOf(tagged("first", 1, i16), tagged("second", 2, u32), tagged("third", 3, array(u8, 1)))
@@ -163,12 +174,30 @@ func TestTLVVectors(t *testing.T) {
 		"string.string_with_padding":        with(text(payload.PlainText, 2), func(l *payload.Layout) { l.Size = 30 }),
 		"string.string_without_termination": text(bare, 2),
 	}
+	// Two set wrong lengths on purpose, and their members share a data id (PAY-27); one
+	// has no length field, which a tagged string must have (PAY-28).
+	short := func(l *payload.Layout) { l.LengthWidth = 1 }
+	wrong := map[string]*payload.Layout{
+		"simple_struct":        with(structOf(tagged("a", 0, boolean), tagged("b", 1, array(u8, 4))), short),
+		"test":                 with(structOf(tagged("a", 0, boolean), tagged("b", 1, text(payload.PlainText, 4))), short),
+		"string.string_static": structOf(tagged("s", 0, text(payload.PlainText, 2))),
+	}
 	seen := 0
 	for _, v := range file.Vectors {
-		if l := layouts[v.Name]; l != nil {
+		switch l := layouts[v.Name]; {
+		case l != nil:
 			bothWays(t, structOf(tagged("s", 0, l)), fields{"s": "Hello, World!"}, v.Serialized)
-			seen++
+		case v.Name == "single_int":
+			bothWays(t, number(payload.Int, 4), 42, v.Serialized)
+		case wrong[v.Name] != nil:
+			codec, err := payload.Compile(wrong[v.Name], payload.Options{})
+			require.NoError(t, err)
+			_, err = codec.Decode(bytesOf(t, v.Serialized))
+			require.ErrorIs(t, err, payload.ErrMalformed, v.Name)
+		default:
+			t.Errorf("%s: nothing shows it", v.Name)
 		}
+		seen++
 	}
-	require.Equal(t, len(layouts), seen)
+	require.Equal(t, len(layouts)+len(wrong)+1, seen)
 }
