@@ -31,7 +31,8 @@ type offerInfo struct {
 }
 
 func (o *remoteOffer) available() Available {
-	a := Available{Key: o.info.Key, Minor: o.info.Minor, Endpoints: o.info.Endpoints, Peer: o.peer.at,
+	a := Available{
+		Key: o.info.Key, Minor: o.info.Minor, Endpoints: o.info.Endpoints, Peer: o.peer.at,
 		Configuration: items(o.info.configuration),
 	}
 	if o.info.balanced {
@@ -229,12 +230,17 @@ func (m *Machine) addOffer(now time.Time, p *peer, info offerInfo) *remoteOffer 
 // dropOffer makes an instance unavailable, and with it what depends on it. It is
 // looked for again unless the peer itself said that it stops (CL-1, case 61).
 func (m *Machine) dropOffer(now time.Time, o *remoteOffer, why Reason) {
+	m.drop(now, o, why, why == ReasonExpired || why == ReasonLinkDown || why == ReasonMoved)
+}
+
+// drop is dropOffer that says whether the server may know our subscriptions still.
+func (m *Machine) drop(now time.Time, o *remoteOffer, why Reason, resync bool) {
 	key := o.info.Key
 	m.timers.stop(&o.timer)
 	delete(m.remote, key)
 	o.peer.release(o)
 	for _, s := range m.bySubscribed[key] {
-		m.endSubscription(s, why, why == ReasonExpired || why == ReasonLinkDown || why == ReasonMoved)
+		m.endSubscription(s, why, resync)
 	}
 	m.forgetConnection(o.info.Endpoints.TCP)
 	m.emit(Unavailable{Key: key, Peer: o.peer.at, Reason: why})

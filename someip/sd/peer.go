@@ -90,12 +90,15 @@ func (m *Machine) evictPeer() bool {
 	return true
 }
 
-// rebooted drops everything that a restarted peer had set up (RB-6).
-func (m *Machine) rebooted(now time.Time, p *peer) {
+// rebooted drops everything that a restarted peer had set up (RB-6). Where a unicast
+// message shows it, the peer may have had our Subscribes already since it restarted:
+// the offer that would have shown it was lost, or equal to the last one before (RB-7).
+// Its initial events were for a state of ours that goes now, so they are asked for again.
+func (m *Machine) rebooted(now time.Time, p *peer, multicast bool) {
 	m.stats.Reboots++
 	m.emit(PeerRebooted{Peer: p.at})
 	for _, o := range sortedOffers(p.offers) {
-		m.dropOffer(now, o, ReasonRebooted)
+		m.drop(now, o, ReasonRebooted, !multicast)
 	}
 	for _, s := range sortedSubscribers(p.subscribers) {
 		m.removeSubscriber(s)

@@ -73,6 +73,19 @@ func TestOneRestartIsOneEvent(t *testing.T) {
 	require.EqualValues(t, 1, b.m.Stats().Reboots)
 }
 
+// RB-6, RB-7: a server restarts so fast that its first Offer counts as a copy of the
+// last one. Its Ack shows the restart, and what it sent with the Ack is lost on us: the
+// next Subscribe asks for the initial events again.
+func TestRestartShownByAck(t *testing.T) {
+	b, h := subscribed(t)
+	b.run(time.Second)
+	h.toUs(ack(climate, 1, 5)).expect()
+	h.toAll(climateUp(30)).expect(subscribe1)
+	h.restart()
+	h.toUs(ack(climate, 1, 5)).expect("rebooted 10.0.0.2", lost1+"peer restarted", gone+"peer restarted")
+	h.toAll(climateUp(30)).expect(up, pair1)
+}
+
 // RB-6: a restarted client has no subscriptions any more, its new one is new.
 func TestClientRestart(t *testing.T) {
 	b := offering(t, func(c *sd.Config) { c.CyclicOfferDelay = time.Hour })

@@ -61,7 +61,7 @@ func (m *Machine) receive(now time.Time, from netip.AddrPort, multicast bool, ra
 	m.stats.SessionGaps += uint64(lost) // RB-8
 	if v == verdictRebooted {
 		other.restartExpected = other.seen // RB-6
-		m.rebooted(now, p)
+		m.rebooted(now, p, multicast)
 	}
 	p.initialData = m.in.Flags&FlagInitialData != 0
 	if multicast {
