@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -15,7 +16,7 @@ const several = "\x1f"
 // fields are what tshark prints of each frame, in this order. Those of SOME/IP
 // occur once per message.
 var fields = []string{
-	"frame.number", "ip.src", "ip.dst", "udp.srcport", "udp.dstport", "tcp.srcport", "tcp.dstport",
+	"frame.number", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "udp.srcport", "udp.dstport", "tcp.srcport", "tcp.dstport",
 	"someip.messageid", "someip.clientid", "someip.sessionid", "someip.messagetype", "someip.returncode",
 	"_ws.malformed", "_ws.expert.severity", "_ws.expert.message",
 }
@@ -153,20 +154,22 @@ func (r *Report) addMessages(frame int, values map[string][]string) error {
 	return err
 }
 
-// ends returns the two ends of a frame; those of other than IPv4 stay zero.
+// ends returns the two ends of a frame; those of other than IP stay zero.
 func ends(values map[string][]string) (source, dest netip.AddrPort, tcp bool, err error) {
 	tcp = len(values["tcp.srcport"]) > 0
 	transport := "udp"
 	if tcp {
 		transport = "tcp"
 	}
-	end := func(address, port string) netip.AddrPort {
-		if len(values[address]) == 0 || len(values[port]) == 0 {
+	end := func(which string) netip.AddrPort {
+		address, port := slices.Concat(values["ip."+which], values["ipv6."+which]), values[transport+"."+which+"port"]
+		if len(address) == 0 || len(port) == 0 {
 			return netip.AddrPort{}
 		}
-		a, e := netip.ParseAddrPort(values[address][0] + ":" + values[port][0])
-		err = errors.Join(err, e)
-		return a
+		a, e1 := netip.ParseAddr(address[0])
+		p, e2 := strconv.ParseUint(port[0], 10, 16)
+		err = errors.Join(err, e1, e2)
+		return netip.AddrPortFrom(a, uint16(p))
 	}
-	return end("ip.src", transport+".srcport"), end("ip.dst", transport+".dstport"), tcp, err
+	return end("src"), end("dst"), tcp, err
 }

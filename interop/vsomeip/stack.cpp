@@ -32,36 +32,42 @@ std::string hex(unsigned value) {
 // that talk to one server, which routes its answers by it (and one that is its own, to itself).
 unsigned client_id(const std::string &address) {
     in_addr parsed;
-    if (inet_pton(AF_INET, address.c_str(), &parsed) != 1)
-        throw std::runtime_error("no IPv4 address: " + address);
-    return 0x0100U | (ntohl(parsed.s_addr) & 0xFF);
+    in6_addr parsed6;
+    if (inet_pton(AF_INET, address.c_str(), &parsed) == 1)
+        return 0x0100U | (ntohl(parsed.s_addr) & 0xFF);
+    if (inet_pton(AF_INET6, address.c_str(), &parsed6) == 1)
+        return 0x0100U | parsed6.s6_addr[15];
+    throw std::runtime_error("no IP address: " + address);
 }
 
-std::string netmask(const std::string &prefix_len) {
+// subnet is the member that tells vsomeip the subnet of an address.
+std::string subnet(const std::string &address, const std::string &prefix_len) {
     const int length = std::stoi(prefix_len);
+    if (address.find(':') != std::string::npos)
+        return "\"prefix\": \"" + std::to_string(length) + '"';
     if (length < 1 || length > 32)
         throw std::runtime_error("no prefix length: " + prefix_len);
     in_addr mask;
     mask.s_addr = htonl(~uint32_t{0} << (32 - length));
     char text[INET_ADDRSTRLEN];
-    return inet_ntop(AF_INET, &mask, text, sizeof text);
+    return std::string("\"netmask\": \"") + inet_ntop(AF_INET, &mask, text, sizeof text) + '"';
 }
 
 std::string configuration(const std::string &name, const std::string &network, const Flags &flags,
-                          const std::vector<Offered> &offered) {
+                          const std::vector<Offered> &offered, const More &more) {
     const std::string unicast = flags.text("unicast", "CARISMA_ADDRESS", "");
     if (unicast.empty())
         throw std::runtime_error("no address: give --unicast or CARISMA_ADDRESS");
     std::ostringstream s;
     s << "{\n"
       << "  \"unicast\": \"" << unicast << "\",\n"
-      << "  \"netmask\": \"" << netmask(flags.text("prefix-len", "CARISMA_PREFIX_LEN", "24")) << "\",\n"
+      << "  " << subnet(unicast, flags.text("prefix-len", "CARISMA_PREFIX_LEN", "24")) << ",\n"
       << "  \"network\": \"" << network << "\",\n"
       << "  \"logging\": {\"level\": \"" << flags.text("log", "CARISMA_VSOMEIP_LOG", "warning")
       << "\", \"console\": \"true\", \"file\": {\"enable\": \"false\"}, \"dlt\": \"false\"},\n"
       << "  \"applications\": [{\"name\": \"" << name << "\", \"id\": " << hex(client_id(unicast)) << "}],\n"
       << "  \"routing\": \"" << name << "\",\n"
-      << "  \"services\": [";
+      << more.members << "  \"services\": [" << more.services;
     const char *comma = "";
     for (const auto &o : offered) {
         s << comma << "\n    {\"service\": " << hex(o.service) << ", \"instance\": " << hex(o.instance);
@@ -69,7 +75,7 @@ std::string configuration(const std::string &name, const std::string &network, c
             s << ", \"unreliable\": \"" << o.udp << '"';
         if (o.tcp)
             s << ", \"reliable\": {\"port\": \"" << o.tcp << "\", \"enable-magic-cookies\": \"false\"}";
-        s << '}';
+        s << o.more << '}';
         comma = ",";
     }
     // Without holding back messages (nPDU) a round trip takes what the stack takes.
@@ -149,7 +155,7 @@ long Flags::number(const std::string &name, long otherwise) const {
     return found == given_.end() ? otherwise : std::stol(found->second, nullptr, 0);
 }
 
-Stack::Stack(const std::string &name, const Flags &flags, std::vector<Offered> offered)
+Stack::Stack(const std::string &name, const Flags &flags, std::vector<Offered> offered, const More &more)
     : offered_(std::move(offered)) {
     if (!offered_.empty()) {
         // Blocked here, the signals stay blocked in every thread that follows; wait takes them.
@@ -158,7 +164,7 @@ Stack::Stack(const std::string &name, const Flags &flags, std::vector<Offered> o
     }
 
     const std::string file = directory_.path() + "/vsomeip.json";
-    std::ofstream(file) << configuration(name, directory_.network(), flags, offered_);
+    std::ofstream(file) << configuration(name, directory_.network(), flags, offered_, more);
     setenv("VSOMEIP_CONFIGURATION", file.c_str(), 1);
 
     // vsomeip logs to std::cout; the programs report by printf, on a standard output of their own.

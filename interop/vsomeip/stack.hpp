@@ -33,6 +33,13 @@ struct Offered {
     uint8_t major;
     uint32_t minor;
     uint16_t udp, tcp;
+    std::string more{}; // further members of its configuration: ", \"name\": ..."
+};
+
+// More is configuration beyond what is offered, in vsomeip's words, as JSON.
+struct More {
+    std::string services{}; // of a program that offers none: those it uses
+    std::string members{};  // further members: "\"name\": ...,"
 };
 
 // Directory is a directory for the local sockets and the configuration of one application. It
@@ -64,7 +71,8 @@ private:
 class Stack {
 public:
     // The configuration is written here, so this comes before anything else of vsomeip.
-    Stack(const std::string &name, const Flags &flags, std::vector<Offered> offered = {});
+    Stack(const std::string &name, const Flags &flags, std::vector<Offered> offered = {},
+          const More &more = {});
 
     ~Stack() { stop(); }
     Stack(const Stack &) = delete;

@@ -1,0 +1,81 @@
+package matrix_test
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"carisma.dev/gateway/interop/matrix"
+	"carisma.dev/gateway/interop/peers"
+	"carisma.dev/gateway/vehicles/hosts"
+)
+
+// peer is a foreign stack and what it can do.
+type peer struct {
+	name    string
+	command []string
+	// serve and use are what it can do in each role.
+	serve, use ability
+}
+
+// ability is what a stack can do in one role.
+type ability struct {
+	families   []family
+	transports []string
+	without    []matrix.What  // of the rest
+	events     []matrix.Event // nil: all
+	refuses    string         // code that it answers Refuse with
+	unknown    bool           // answers requests for unknown methods
+}
+
+func (p peer) ability(role matrix.Role) ability {
+	if role == matrix.Serve {
+		return p.serve
+	}
+	return p.use
+}
+
+func (p peer) transports(role matrix.Role) []string { return p.ability(role).transports }
+
+func (p peer) events(role matrix.Role) []matrix.Event {
+	if events := p.ability(role).events; events != nil {
+		return events
+	}
+	return matrix.Events
+}
+
+func (p peer) can(role matrix.Role, what matrix.What) bool {
+	return !slices.Contains(p.ability(role).without, what)
+}
+
+// refuses is the code of the error that a client of the peer, or the peer as client,
+// gets.
+func (p peer) refuses(role matrix.Role) string { return p.ability(role).refuses }
+
+func (p peer) answersUnknown(role matrix.Role) bool { return p.ability(role).unknown }
+
+// needPeer makes a peer ready, and namespaces possible.
+func needPeer(t *testing.T, name peers.Peer) string {
+	t.Helper()
+	path := peers.Need(t, name)[0]
+	if !hosts.Permitted() {
+		t.Skip("network namespaces are not permitted to this user")
+	}
+	return path
+}
+
+var (
+	bothFamilies   = []family{ipv4, ipv6}
+	bothTransports = []string{"udp", "tcp"}
+)
+
+// vsomeip can do everything. It leaves unknown methods to its application, and what
+// is not there stays without answer.
+func vsomeip(t *testing.T) peer {
+	t.Helper()
+	full := ability{families: bothFamilies, transports: bothTransports, refuses: "21"}
+	p := peer{name: "vsomeip", serve: full, use: full}
+	p.use.unknown = true
+	p.command = []string{filepath.Join(needPeer(t, peers.Vsomeip), "matrix_peer")}
+	return p
+}
