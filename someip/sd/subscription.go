@@ -28,6 +28,7 @@ type subscription struct {
 	active   bool // acknowledged, and not expired since: events come
 	resync   bool // the server may hold an older state: StopSubscribe goes first
 	refused  bool // the server did not like the connection (SUB-11)
+	again    bool // is refreshed when it is acknowledged
 	at       Endpoints
 	sent     time.Time      // when the last Subscribe went out
 	group    netip.AddrPort // multicast group of its events, joined
@@ -87,23 +88,31 @@ func (m *Machine) unsubscribe(s *subscription) {
 	}
 }
 
-// Refresh makes the server of an acknowledged subscription send its initial events
-// again, for a consumer that joined it (SUB-6). Of what is not acknowledged yet
-// they come anyway.
+// Refresh makes the server of a subscription send its initial events again, for a
+// consumer that joined it (SUB-6). Of a Subscribe that goes out later they come
+// anyway.
 func (m *Machine) Refresh(now time.Time, key SubscriptionKey) []Action {
 	s := m.subscriptions[key]
-	if s == nil || !s.active {
+	if s == nil {
 		return nil
 	}
 	switch s.state {
 	case subAcked, subSent:
-		s.resync = true
-		m.subscribe(now, s)
+		m.refresh(now, s)
 	case subScheduled:
 		s.resync = true
 	case subIdle, subMismatch, subConnecting:
 	}
 	return m.flush()
+}
+
+// refresh subscribes anew, once the first Subscribe is acknowledged: its initial
+// events may have come before.
+func (m *Machine) refresh(now time.Time, s *subscription) {
+	if s.again = !s.active; !s.again {
+		s.resync = true
+		m.subscribe(now, s)
+	}
 }
 
 // offered renews a subscription, or tries again, when its instance was offered.
@@ -225,6 +234,9 @@ func (m *Machine) receiveAck(now time.Time, p *peer, e *Entry) {
 		s.active = true
 		m.emit(SubscriptionAcked{Key: s.spec.Key, Multicast: group})
 	}
+	if s.again {
+		m.refresh(now, s)
+	}
 }
 
 // ackGroup returns the multicast endpoint that an Ack refers to.
@@ -273,7 +285,7 @@ func (m *Machine) endSubscription(s *subscription, why Reason, resync bool) {
 	m.timers.stop(&s.lifetime)
 	m.timers.stop(&s.due)
 	s.resync = resync && (s.resync || s.state == subSent || s.state == subAcked || s.state == subScheduled)
-	s.state, s.refused = subIdle, false
+	s.state, s.refused, s.again = subIdle, false, false
 	if !s.resync {
 		s.at = Endpoints{}
 	}
