@@ -1,6 +1,7 @@
 // Package someipadapter speaks SOME/IP on one network: it imports the service
-// instances that service discovery finds there, where their interface is known,
-// and exposes those of other protocols that have SOME/IP ids as native offers.
+// instances that service discovery finds there, typed where their interface is
+// known and opaque where it is not, and exposes as native offers those of other
+// protocols that have SOME/IP ids and those of other networks that it is told to.
 package someipadapter
 
 import (
@@ -10,6 +11,7 @@ import (
 
 	"carisma.dev/gateway/bridge"
 	"carisma.dev/gateway/codegen/model"
+	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/runtime"
 )
 
@@ -25,6 +27,9 @@ type Config struct {
 	// Interfaces are those that offers are recognised by. The set may grow.
 	Interfaces *bridge.Interfaces
 	Node       string // name of this node
+	// IDs returns the ids under which an instance of another SOME/IP network is
+	// offered here, false if it is not to be. Nil: none is.
+	IDs func(bridge.Instance) (someip.InstanceKey, bool)
 	// RequestTimeout bounds the call behind a request to an exposed instance:
 	// SOME/IP requests have no deadline.
 	RequestTimeout time.Duration // 0 for the default

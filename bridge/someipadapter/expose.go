@@ -7,21 +7,25 @@ import (
 	"sync"
 
 	"carisma.dev/gateway/bridge"
+	"carisma.dev/gateway/bridge/opaque"
 	"carisma.dev/gateway/codegen/model"
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/runtime"
 )
 
 // Expose implements [bridge.Adapter]: it offers the instance with the ids of its
-// interface's deployment. An offer of the same ids by another host wins: this
+// interface's deployment, one of another SOME/IP network with those configured. An offer of the same ids by another host wins: this
 // one is not made, or is withdrawn.
 func (a *Adapter) Expose(ctx context.Context, inst bridge.Instance, svc bridge.Service) error {
-	key, err := idsOf(inst)
+	key, err := a.idsOf(inst)
 	if err != nil {
 		return err
 	}
 	if err := a.sights.conflict(key); err != nil {
 		return err
+	}
+	if inst.Interface == opaque.Interface {
+		return a.exposeUnknown(ctx, key, svc)
 	}
 	x := &exposed{
 		adapter: a,
@@ -31,7 +35,7 @@ func (a *Adapter) Expose(ctx context.Context, inst bridge.Instance, svc bridge.S
 		codecs:  a.codecsOf(svc.Interface()),
 		slots:   make(chan struct{}, a.cfg.MaxRequests),
 		demands: map[uint16]*demand{},
-		rival:   make(chan netip.AddrPort, 1),
+		rival:   make(rivals, 1),
 	}
 	for id := range x.codecs.eventByID {
 		x.demands[id] = newDemand()
@@ -56,12 +60,30 @@ func (a *Adapter) Expose(ctx context.Context, inst bridge.Instance, svc bridge.S
 	x.offering.Stop()
 	cancel()
 	forwards.Wait()
-	x.drain()
+	drain(x.slots)
 	return err
 }
 
+// rivals takes the address of the first host that offers the same.
+type rivals chan netip.AddrPort
+
+func (r rivals) add(peer netip.AddrPort) {
+	select {
+	case r <- peer:
+	default:
+	}
+}
+
 // idsOf returns the SOME/IP ids of an instance.
-func idsOf(inst bridge.Instance) (someip.InstanceKey, error) {
+func (a *Adapter) idsOf(inst bridge.Instance) (someip.InstanceKey, error) {
+	if inst.Origin.Protocol == bridge.SOMEIP {
+		if a.cfg.IDs != nil {
+			if key, ok := a.cfg.IDs(inst); ok {
+				return key, nil
+			}
+		}
+		return someip.InstanceKey{}, &bridge.NotExposableError{Reason: "no rule gives it ids on this network"}
+	}
 	dep := inst.Interface.SOMEIP
 	if dep == nil {
 		return someip.InstanceKey{}, &bridge.NotExposableError{
@@ -87,16 +109,13 @@ func idsOf(inst bridge.Instance) (someip.InstanceKey, error) {
 func (x *exposed) config() runtime.ServiceConfig {
 	cfg := runtime.ServiceConfig{
 		Service: x.key.Service, Instance: x.key.Instance, Major: x.key.Major,
-		Minor:   x.iface.Version.Minor,
-		Methods: []runtime.MethodConfig{}, // not nil: others are unknown
-		Handler: x,
-		OnConflict: func(peer netip.AddrPort) {
-			select {
-			case x.rival <- peer:
-			default:
-			}
-		},
-		OnSubscribers: func(event uint16, endpoints int) { x.demands[event].set(endpoints > 0) },
+		Minor:          x.iface.Version.Minor,
+		Methods:        []runtime.MethodConfig{}, // not nil: others are unknown
+		Handler:        x,
+		OnConflict:     x.rival.add,
+		IgnoreConflict: x.adapter.stands,
+		Configuration:  []string{marker + x.adapter.cfg.Node},
+		OnSubscribers:  func(event uint16, endpoints int) { x.demands[event].set(endpoints > 0) },
 	}
 	use := func(e *model.SOMEIPElement) {
 		if e.Reliable {

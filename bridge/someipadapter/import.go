@@ -2,22 +2,23 @@ package someipadapter
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"time"
 
 	"carisma.dev/gateway/bridge"
+	"carisma.dev/gateway/bridge/status"
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/runtime"
 )
 
-// Import implements [bridge.Adapter]. An instance whose interface is not known
-// waits until the set of interfaces has it.
+// Import implements [bridge.Adapter]. An instance whose interface is not known is
+// opaque until the set of interfaces has it.
 func (a *Adapter) Import(ctx context.Context, offers chan<- bridge.Offer) error {
 	a.sights.reset()
 	imp := importing{
 		adapter: a,
-		up:      map[someip.InstanceKey]*imported{},
-		clients: map[someip.InstanceKey]*runtime.Client{},
+		up:      map[someip.InstanceKey]present{},
+		clients: newClients(a.network),
 	}
 	defer imp.end()
 	everything := runtime.Filter{Service: someip.AnyService, Instance: someip.AnyInstance, Major: someip.AnyMajor}
@@ -55,11 +56,16 @@ func (a *Adapter) Import(ctx context.Context, offers chan<- bridge.Offer) error 
 // importing is the state of one run of Import.
 type importing struct {
 	adapter *Adapter
-	up      map[someip.InstanceKey]*imported
-	// clients are those of all instances seen, also of such that went: with its
-	// session counter going on, an answer to a call from before a restart matches
-	// no call after it.
-	clients map[someip.InstanceKey]*runtime.Client
+	up      map[someip.InstanceKey]present
+	clients *clients
+}
+
+// present is an instance while it is offered.
+type present interface {
+	bridge.Service
+	offered() bridge.Instance
+	// end makes its watches return err, and gives up its client.
+	end(err error)
 }
 
 // follow returns the offers that follow from news.
@@ -69,7 +75,7 @@ func (imp *importing) follow(taken map[someip.InstanceKey]news) (list []bridge.O
 			delete(imp.up, key)
 			svc.end(callError(&runtime.UnavailableError{Key: key, Reason: n.went.Reason, Since: n.went.Since}))
 			list = append(list, bridge.Offer{
-				Instance: svc.instance, Reason: string(n.went.Reason), Since: n.went.Since,
+				Instance: svc.offered(), Reason: string(n.went.Reason), Since: n.went.Since,
 			})
 		}
 		if n.now.Up {
@@ -79,60 +85,54 @@ func (imp *importing) follow(taken map[someip.InstanceKey]news) (list []bridge.O
 	return list
 }
 
-// came adds the offer of an instance that is there and is not imported yet.
+// came adds the offer of an instance that is there and is not imported yet, or
+// opaque although its interface is known now. What another gateway exposes is not
+// of this network.
 func (imp *importing) came(list []bridge.Offer, av runtime.Availability) []bridge.Offer {
-	if imp.up[av.Key] != nil {
+	if markedBy(av.Configuration) != "" {
 		return list
 	}
 	known, ok := imp.adapter.cfg.Interfaces.BySOMEIP(av.Key.Service, uint32(av.Key.Major))
-	if !ok {
+	switch before := imp.up[av.Key].(type) {
+	case nil:
+	case *unknown:
+		if !ok {
+			return list
+		}
+		reason, since := "its interface is known now", time.Now()
+		before.end(status.Unavailable(reason, since))
+		delete(imp.up, av.Key)
+		list = append(list, bridge.Offer{Instance: before.instance, Reason: reason, Since: since})
+	default:
 		return list
 	}
-	client, err := imp.client(av.Key)
+	svc, err := imp.open(known, ok, av)
 	if err != nil {
 		imp.adapter.log.Error("instance not imported", "instance", av.Key, "error", err)
 		return list
 	}
-	svc := imp.adapter.newImported(known, av, client)
 	imp.up[av.Key] = svc
-	return append(list, bridge.Offer{Instance: svc.instance, Service: svc, Since: av.Since})
+	return append(list, bridge.Offer{Instance: svc.offered(), Service: svc, Since: av.Since})
 }
 
-// client returns the client of an instance. Where there is no client id left, an
-// instance that went gives up its own.
-func (imp *importing) client(key someip.InstanceKey) (*runtime.Client, error) {
-	if c := imp.clients[key]; c != nil {
-		return c, nil
+func (imp *importing) open(known bridge.KnownInterface, typed bool, av runtime.Availability) (present, error) {
+	if !typed {
+		return imp.adapter.newUnknown(av, imp.clients), nil
 	}
-	c, err := imp.adapter.network.Client(key)
-	if errors.Is(err, runtime.ErrNoClientID) && imp.evict() {
-		c, err = imp.adapter.network.Client(key)
-	}
+	client, err := imp.clients.hold(av.Key)
 	if err != nil {
 		return nil, err
 	}
-	imp.clients[key] = c
-	return c, nil
-}
-
-func (imp *importing) evict() bool {
-	for key, c := range imp.clients {
-		if imp.up[key] == nil {
-			_ = c.Close() // never fails
-			delete(imp.clients, key)
-			return true
-		}
-	}
-	return false
+	svc := imp.adapter.newImported(known, av, client)
+	svc.released = func() { imp.clients.release(av.Key) }
+	return svc, nil
 }
 
 func (imp *importing) end() {
 	for _, svc := range imp.up {
 		svc.end(callError(runtime.ErrClosed))
 	}
-	for _, c := range imp.clients {
-		_ = c.Close() // never fails
-	}
+	imp.clients.close()
 }
 
 func (a *Adapter) newImported(known bridge.KnownInterface, av runtime.Availability, client *runtime.Client) *imported {

@@ -20,6 +20,7 @@ type imported struct {
 	instance bridge.Instance
 	since    time.Time // when the instance came
 	network  string
+	released func() // gives the client up
 	client   *runtime.Client
 	codecs   *codecs
 	log      *slog.Logger
@@ -33,6 +34,8 @@ type imported struct {
 var _ bridge.Service = (*imported)(nil)
 
 func (s *imported) Interface() *model.Interface { return s.instance.Interface }
+
+func (s *imported) offered() bridge.Instance { return s.instance }
 
 // payloads holds buffers for payloads on their way to the network.
 var payloads = sync.Pool{New: func() any { return new([]byte) }}
@@ -82,6 +85,7 @@ func (s *imported) end(err error) {
 	for _, g := range s.groups {
 		g.sub.Close()
 	}
+	s.released()
 }
 
 // over tells whether the instance went, though that may not have been taken yet.

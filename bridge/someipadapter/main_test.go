@@ -21,6 +21,7 @@ import (
 	"carisma.dev/gateway/bridge/grpcadapter"
 	"carisma.dev/gateway/bridge/someipadapter"
 	ifaceproto "carisma.dev/gateway/codegen/proto"
+	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/runtime"
 )
 
@@ -69,10 +70,13 @@ func newDomain(tb testing.TB) domain {
 }
 
 // start starts a host with fast service discovery.
-func (d domain) start(host byte) (*runtime.Stack, error) {
+func (d domain) start(host byte) (*runtime.Stack, error) { return d.startAs("ecu", host) }
+
+// startAs starts a host on a network with a name of its own.
+func (d domain) startAs(name string, host byte) (*runtime.Stack, error) {
 	ids := 0x1100 + uint16(host)*16
 	return runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{{
-		Name:    "ecu",
+		Name:    name,
 		Address: netip.PrefixFrom(netip.AddrFrom4([4]byte{127, 31, d.net, host}), 24),
 		SD: runtime.SDConfig{
 			Group: netip.AddrFrom4([4]byte{239, 192, 31, d.net}), Port: d.port,
@@ -139,24 +143,33 @@ type gateway struct {
 	interfaces *bridge.Interfaces
 	mesh       mesh
 	conn       *grpc.ClientConn
+	address    string // of the gRPC server
 }
 
 func newGateway(tb testing.TB, d domain, interfaces ...string) *gateway {
 	tb.Helper()
+	return newGatewayOn(tb, d.host(tb, 1), "rear", nil, nil, interfaces...)
+}
+
+// newGatewayOn is a gateway at a host, with rules of what else it exposes there.
+func newGatewayOn(tb testing.TB, network *runtime.Network, node string, policy bridge.Policy,
+	ids func(bridge.Instance) (someip.InstanceKey, bool), interfaces ...string,
+) *gateway {
+	tb.Helper()
 	g := &gateway{
-		Table: bridge.NewTable(bridge.Config{}), tb: tb, interfaces: bridge.NewInterfaces(),
-		mesh: mesh{grpcadapter.NewServer(grpcadapter.ServerConfig{Node: "rear"}), make(chan bridge.Offer)},
+		Table: bridge.NewTable(bridge.Config{Policy: policy}), tb: tb, interfaces: bridge.NewInterfaces(),
+		mesh: mesh{grpcadapter.NewServer(grpcadapter.ServerConfig{Node: node}), make(chan bridge.Offer)},
 	}
 	for _, name := range interfaces {
 		g.learn(name)
 	}
-	network := d.host(tb, 1)
-	adapter := someipadapter.New(someipadapter.Config{Network: network, Interfaces: g.interfaces, Node: "rear"})
+	adapter := someipadapter.New(someipadapter.Config{Network: network, Interfaces: g.interfaces, Node: node, IDs: ids})
 	require.NoError(tb, g.Attach(adapter.Network(), adapter))
 	require.NoError(tb, g.Attach(grpcadapter.Network, g.mesh))
 
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
+	g.address = l.Addr().String()
 	g.conn, err = grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(tb, err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -2,7 +2,6 @@ package someipadapter
 
 import (
 	"context"
-	"net/netip"
 
 	"google.golang.org/grpc/codes"
 
@@ -23,7 +22,7 @@ type exposed struct {
 	offering *runtime.Offering
 	slots    chan struct{}      // one for each request that is served
 	demands  map[uint16]*demand // by event id
-	rival    chan netip.AddrPort
+	rival    rivals
 }
 
 // ServeSOMEIP implements [runtime.Handler]. It translates the request on the
@@ -54,9 +53,9 @@ func (x *exposed) ServeSOMEIP(ctx context.Context, r *runtime.Request) {
 }
 
 // drain waits for the requests that are served, and refuses others from then on.
-func (x *exposed) drain() {
-	for range cap(x.slots) {
-		x.slots <- struct{}{}
+func drain(slots chan struct{}) {
+	for range cap(slots) {
+		slots <- struct{}{}
 	}
 }
 

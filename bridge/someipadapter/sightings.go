@@ -102,6 +102,9 @@ func (s *sightings) conflict(key someip.InstanceKey) error {
 		if !at.IsValid() {
 			at = av.Endpoints.TCP
 		}
+		if node := markedBy(av.Configuration); node != "" {
+			return fmt.Errorf("the gateway of node %s exposes the same ids here: %v", node, key)
+		}
 		return conflictError(key, at)
 	}
 	r, ok := s.rivals[key]
