@@ -10,6 +10,7 @@ VEHICLE ?= vehicles/cabin
 CHECK ?=
 PEERS ?=
 FUZZTIME ?= 30s
+BENCH ?=
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
@@ -54,7 +55,7 @@ interop: ## the flows against Envoy, vsomeip and grpcurl in network namespaces
 .PHONY: bench
 bench: build ## measure against vsomeip and plain gRPC: a table and JSON
 	@interop/peers/deps.sh run interop
-	@.ci/bench
+	@.ci/bench $(BENCH)
 
 .PHONY: lint
 lint: ## golangci-lint with the import rules, shellcheck

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"carisma.dev/gateway/interop/bench"
+	"carisma.dev/gateway/interop/docs"
 	"carisma.dev/gateway/vehicles/hosts"
 )
 
@@ -28,6 +30,7 @@ func main() {
 
 func run() (err error) {
 	jsonFile := flag.String("json", "", "write the result as JSON to this `file` too")
+	page := flag.String("page", "", "put the tables into the section of this Markdown `file` too")
 	rounds := flag.Int("rounds", 3, "rounds of each path")
 	calls := flag.Int("calls", 10000, "calls in a round")
 	core := flag.Int("core", 0, "the core that everything runs on")
@@ -68,7 +71,16 @@ func run() (err error) {
 	if err != nil {
 		return err
 	}
-	result.WriteMarkdown(os.Stdout)
+	var tables bytes.Buffer
+	result.WriteMarkdown(&tables)
+	if _, err := os.Stdout.Write(tables.Bytes()); err != nil {
+		return err
+	}
+	if *page != "" {
+		if err := docs.Replace(*page, "bench", tables.Bytes()); err != nil {
+			return err
+		}
+	}
 	if *jsonFile == "" {
 		return nil
 	}
