@@ -61,9 +61,9 @@ func DialTCP(ctx context.Context, local, remote netip.AddrPort, cfg TCPConfig) (
 			Control:         controlTCP(remote.Addr(), cfg, local.Port() != 0),
 		}
 		if local.IsValid() {
-			d.LocalAddr = net.TCPAddrFromAddrPort(local)
+			d.LocalAddr = net.TCPAddrFromAddrPort(numbered(local))
 		}
-		tcp, err = d.DialContext(ctx, "tcp", remote.String())
+		tcp, err = d.DialContext(ctx, "tcp", numbered(remote).String())
 		if local.Port() != 0 && isSyscall(err, "connect", syscall.EADDRNOTAVAIL) {
 			return fmt.Errorf("%w: a connection from %v to %v exists", syscall.EADDRINUSE, local, remote)
 		}

@@ -45,7 +45,7 @@ func ListenTCP(local netip.AddrPort, cfg TCPConfig) (*Listener, error) {
 	var ln net.Listener
 	err := cfg.Ports.bind("tcp", Canonical(local, ""), func(local netip.AddrPort) (err error) {
 		lc := net.ListenConfig{KeepAliveConfig: keepAlive, Control: controlTCP(local.Addr(), cfg, false)}
-		ln, err = lc.Listen(context.Background(), network4or6("tcp", local.Addr()), local.String())
+		ln, err = lc.Listen(context.Background(), network4or6("tcp", local.Addr()), numbered(local).String())
 		return err
 	})
 	if err != nil {

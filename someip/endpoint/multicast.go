@@ -71,19 +71,25 @@ func (u *UDP) Rejoin() error {
 	u.sending.forget()
 	old := u.dev
 	u.dev = dev
-	if !u.group.IsValid() {
-		return u.control(func(fd int) error { return setMulticastOut(fd, dev, u.own) })
-	}
 	err = u.control(func(fd int) error {
-		// Where the interface was away the membership is gone already.
-		_ = membership(fd, old, u.own, u.group, false)
-		if old.index != dev.index && needsScope(u.group) {
-			return bindToDevice(fd, dev)
+		if u.group.IsValid() { // where the interface was away the membership is gone already
+			_ = membership(fd, old, u.own, u.group, false)
 		}
-		return nil
+		if old.index != dev.index && needsScope(u.local.Addr()) { // it is bound to the old one
+			if err := bindToDevice(fd, dev); err != nil {
+				return err
+			}
+		}
+		if u.group.IsValid() {
+			return nil
+		}
+		return setMulticastOut(fd, dev, u.own)
 	})
-	if err != nil {
-		return fmt.Errorf("endpoint: rejoin %v on %v: %w", u.group, u.own, err)
+	switch {
+	case err != nil:
+		return fmt.Errorf("endpoint: multicast of %v: %w", u.local, err)
+	case u.group.IsValid():
+		return u.join()
 	}
-	return u.join()
+	return nil
 }

@@ -44,3 +44,17 @@ func zoneName(index int) string {
 	}
 	return strconv.Itoa(index)
 }
+
+// numbered replaces the name of a zone by its index. Package net remembers indexes
+// for a minute, by which time the name may belong to another interface.
+func numbered(a netip.AddrPort) netip.AddrPort {
+	zone := a.Addr().Zone()
+	if zone == "" {
+		return a
+	}
+	ifi, err := net.InterfaceByName(zone)
+	if err != nil {
+		return a
+	}
+	return netip.AddrPortFrom(a.Addr().WithZone(strconv.Itoa(ifi.Index)), a.Port())
+}

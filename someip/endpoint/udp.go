@@ -147,7 +147,7 @@ func listen(local netip.AddrPort, cfg UDPConfig, dev device) (*UDP, error) {
 			return setMulticastOut(fd, dev, local.Addr())
 		})
 	}}
-	pc, err := lc.ListenPacket(context.Background(), network4or6("udp", local.Addr()), local.String())
+	pc, err := lc.ListenPacket(context.Background(), network4or6("udp", local.Addr()), numbered(local).String())
 	if err != nil {
 		return nil, err
 	}
@@ -181,6 +181,11 @@ func (u *UDP) LocalAddr() netip.AddrPort { return u.local }
 
 // Send sends one datagram. It does not keep b.
 func (u *UDP) Send(to netip.AddrPort, b []byte) error {
+	if to.Addr().Zone() != "" { // see numbered
+		one := [...]Datagram{{to, b}}
+		_, err := u.SendBatch(one[:])
+		return err
+	}
 	_, err := u.conn.WriteToUDPAddrPort(b, to)
 	return err
 }
