@@ -139,4 +139,17 @@ func (n *Network) peerRebooted(addr netip.Addr) {
 	for _, p := range n.tcpPorts {
 		p.tcp.AbortFrom(addr)
 	}
+	for _, p := range n.udpPorts {
+		abortFrom(p.packets, addr)
+	}
+	for _, s := range n.secured {
+		abortFrom(s, addr)
+	}
+}
+
+// abortFrom ends what a protected socket has with a host.
+func abortFrom(s endpoint.PacketSocket, host netip.Addr) {
+	if p, ok := s.(interface{ AbortFrom(host netip.Addr) }); ok {
+		p.AbortFrom(host)
+	}
 }

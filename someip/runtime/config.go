@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"carisma.dev/gateway/someip/endpoint"
 	"carisma.dev/gateway/someip/tp"
 )
 
@@ -71,6 +72,12 @@ type NetworkConfig struct {
 	// deployments. OnCancel hears of what is thrown away; it must not block, and must
 	// not call back into the package.
 	Reassembly tp.Config
+	// AnySubnet takes peers of other subnets than that of Address, too (case 77).
+	AnySubnet bool
+	// Marking is that of everything sent: DSCP, and the priority that a VLAN maps.
+	Marking endpoint.Marking
+	// AddressTimeout is how long opening waits for Address to appear. 0: not at all.
+	AddressTimeout time.Duration
 	// ReceiveBuffer is asked of the kernel for each UDP socket, in bytes
 	// (UDP-8). 0: 2 MiB.
 	ReceiveBuffer int
@@ -143,6 +150,20 @@ func orDefault[T int | time.Duration](v, def T) T {
 	}
 	return v
 }
+
+// accept returns the subnets that peers are in, those on the link included.
+func (c NetworkConfig) accept() []netip.Prefix {
+	switch own := c.Address.Masked(); {
+	case c.AnySubnet:
+		return nil
+	case own.Addr().Is6():
+		return []netip.Prefix{netip.PrefixFrom(own.Addr().WithZone(""), own.Bits()), linkLocal}
+	default:
+		return []netip.Prefix{own}
+	}
+}
+
+var linkLocal = netip.MustParsePrefix("fe80::/10")
 
 // Validate reports what is wrong with c; several problems are joined.
 func (c NetworkConfig) Validate() error {

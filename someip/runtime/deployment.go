@@ -8,6 +8,7 @@ import (
 
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/e2e"
+	"carisma.dev/gateway/someip/endpoint"
 	"carisma.dev/gateway/someip/tp"
 )
 
@@ -21,6 +22,11 @@ type Deployment struct {
 	// Requests and Responses are by method id, Events by event id. What is not
 	// listed has the zero MessageConfig.
 	Requests, Responses, Events map[uint16]MessageConfig
+	// TLS and DTLS protect its connections and its datagrams; nil: nothing does.
+	// Package endpoint/secure has both. What came unprotected is not taken where it
+	// should not be, so there are no multicast events with DTLS.
+	TLS  endpoint.StreamLayer
+	DTLS endpoint.PacketLayer
 }
 
 // MessageConfig says how the messages of one method or event travel in one
@@ -104,6 +110,9 @@ func (n *Network) Deploy(d Deployment) error {
 // wiring is the deployment of one instance, with the state of its streams.
 type wiring struct {
 	requests, responses, events map[uint16]*traits
+
+	tls  endpoint.StreamLayer
+	dtls endpoint.PacketLayer
 }
 
 // traits are what a MessageConfig became; nil stands for the zero one.
@@ -127,7 +136,7 @@ func (n *Network) wiringOf(key InstanceKey) (*wiring, error) {
 }
 
 func (n *Network) compile(d Deployment, key InstanceKey) (*wiring, error) {
-	w := new(wiring)
+	w := &wiring{tls: d.TLS, dtls: d.DTLS}
 	for _, part := range []struct {
 		from map[uint16]MessageConfig
 		to   *map[uint16]*traits
@@ -167,6 +176,18 @@ func (n *Network) compileMessage(mc MessageConfig, key InstanceKey) (*traits, er
 		t.guard = newGuard(cfg, mc.E2E.Drop)
 	}
 	return t, nil
+}
+
+// layer is what protects its ports.
+func (w *wiring) layer(reliable bool) any {
+	switch {
+	case reliable && w.tls != nil:
+		return w.tls
+	case !reliable && w.dtls != nil:
+		return w.dtls
+	default:
+		return nil
+	}
 }
 
 // limitOf is the longest payload that a message may have (UDP-2, TCP-4).

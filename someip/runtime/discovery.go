@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"syscall"
 	"time"
 
 	"carisma.dev/gateway/someip/endpoint"
@@ -22,7 +21,10 @@ type discovery struct {
 
 func newMachine(nc NetworkConfig) (*sd.Machine, error) {
 	c := sd.DefaultConfig()
-	c.Address, c.Subnet = nc.Address.Addr(), nc.Address.Masked()
+	c.Address = nc.Address.Addr()
+	if !nc.AnySubnet {
+		c.Subnet = nc.Address.Masked()
+	}
 	c.Group, c.Port = nc.SD.Group, nc.SD.Port
 	c.InitialDelayMin, c.InitialDelayMax = nc.SD.InitialDelayMin, nc.SD.InitialDelayMax
 	c.RepetitionsBaseDelay, c.RepetitionsMax = nc.SD.RepetitionsBaseDelay, nc.SD.RepetitionsMax
@@ -34,12 +36,13 @@ func newMachine(nc NetworkConfig) (*sd.Machine, error) {
 
 func (n *Network) openDiscovery() (err error) {
 	d := &n.discovery
-	d.unicast, err = endpoint.ListenUDP(n.udpConfig(n.cfg.SD.Port))
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w: another SOME/IP stack has this address; "+
-			"two cannot share one, give each its own or a network namespace", err) // RB-9, 10.1
-	}
-	if err != nil {
+	unicast := n.udpConfig(n.cfg.SD.Port)
+	unicast.Shared = true // vsomeip has the port on all addresses (10.1)
+	if d.unicast, err = endpoint.ListenUDP(unicast); err != nil {
+		var used *endpoint.InUseError
+		if errors.As(err, &used) { // RB-9, 10.1
+			return fmt.Errorf("another SOME/IP stack has this address: %w", err)
+		}
 		return err
 	}
 	group := netip.AddrPortFrom(n.cfg.SD.Group, n.cfg.SD.Port)
@@ -180,33 +183,41 @@ func (n *Network) act(a sd.Action) {
 	case sd.JoinMulticast:
 		n.join(a.Group)
 	case sd.LeaveMulticast:
-		n.leave(a.Group)
+		n.groups.Leave(a.Group)
 	case sd.RejoinDiscovery:
-		if err := n.discovery.multicast.Rejoin(); err != nil {
-			n.log.Warn("sd.rejoin", "error", err)
-		}
+		n.rejoin()
 	}
 }
 
 // join receives the events of a multicast eventgroup (SUB-14).
 func (n *Network) join(group netip.AddrPort) {
-	if n.groups[group] != nil {
-		return
-	}
-	u, err := endpoint.ListenMulticast(group, n.udpConfig(0))
-	if err != nil {
+	if err := n.groups.Join(group); err != nil {
 		n.log.Warn("events.join", "group", group, "error", err)
-		return
 	}
-	n.groups[group] = u
-	u.Serve(func(from netip.AddrPort, b []byte) {
-		n.receiveClient(arrival{by: multicast, from: from, to: group}, b)
-	})
 }
 
-func (n *Network) leave(group netip.AddrPort) {
-	if u := n.groups[group]; u != nil {
-		delete(n.groups, group)
-		n.work.Go(func() { u.Close() }) // it waits for a handler, which may wait for n.mu
+// rejoin takes up multicast anew, after the interface was away or where switches may
+// have forgotten us (9.6, case 70). n.mu is held.
+func (n *Network) rejoin() {
+	errs := []error{n.groups.Rejoin()}
+	for _, s := range n.sockets() {
+		errs = append(errs, s.Rejoin())
 	}
+	if err := errors.Join(errs...); err != nil {
+		n.log.Warn("multicast.rejoin", "error", err)
+	}
+}
+
+// presence follows the own address: without it nothing is known of others, and when
+// it is back everything begins anew (9.6).
+func (n *Network) presence(p endpoint.Presence) {
+	n.step(func(m *sd.Machine) []sd.Action {
+		if p != endpoint.Up {
+			n.log.Warn("network.down", "address", n.cfg.Address, "presence", p)
+			return m.LinkDown(n.now())
+		}
+		n.log.Info("network.up", "address", n.cfg.Address)
+		n.rejoin()
+		return m.LinkUp(n.now())
+	})
 }

@@ -1,7 +1,11 @@
 package runtime
 
 import (
+	"errors"
+	"net"
+	"slices"
 	"sync"
+	"time"
 
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/sd"
@@ -77,28 +81,42 @@ func (e *event) store(payload []byte) {
 }
 
 func (e *event) send(payload []byte, to ...way) error {
-	e.session = someip.NextSession(e.session)
-	m := someip.NewNotification(e.o.key.Service, e.cfg.ID, e.o.key.Major, e.session, payload)
 	buf := buffers.Get().(*[]byte)
 	defer release(buf)
 	e.traits.lock()
 	defer e.traits.unlock()
-	b, err := e.traits.append((*buf)[:0], party{}, m)
-	*buf = b
-	if err != nil {
+	if err := e.encode(buf, payload); err != nil {
 		return err
 	}
-	if e.cfg.Field && e.traits != nil && e.traits.guard != nil {
-		e.frame = append(e.frame[:0], b...)
+	for _, w := range to {
+		w.notify(*buf, e.traits)
 	}
-	e.write(b, to...)
 	return nil
 }
 
-func (e *event) write(b []byte, to ...way) {
-	for _, w := range to {
-		w.notify(b, e.traits)
+// sendTo sends the value of a field to one subscriber.
+func (e *event) sendTo(w way) error {
+	buf := buffers.Get().(*[]byte)
+	defer release(buf)
+	e.traits.lock()
+	defer e.traits.unlock()
+	if err := e.encode(buf, e.value); err != nil {
+		return err
 	}
+	return w.write(*buf, e.traits)
+}
+
+// encode makes the next message of the event. e.traits is locked.
+func (e *event) encode(buf *[]byte, payload []byte) (err error) {
+	e.session = someip.NextSession(e.session)
+	m := someip.NewNotification(e.o.key.Service, e.cfg.ID, e.o.key.Major, e.session, payload)
+	if *buf, err = e.traits.append((*buf)[:0], party{}, m); err != nil {
+		return err
+	}
+	if e.cfg.Field && e.traits != nil && e.traits.guard != nil {
+		e.frame = append(e.frame[:0], *buf...)
+	}
+	return nil
 }
 
 // subscribe takes a subscriber in, and sends it the value of a field if it is to
@@ -108,13 +126,39 @@ func (e *event) subscribe(targets []way, a sd.SubscriberAdded) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.targets = targets
-	switch {
-	case !ok || !a.Initial || !e.cfg.Field || !e.known:
-	case len(e.frame) > 0:
-		e.write(e.frame, w)
-	case e.send(e.value, w) != nil:
-		e.o.n.stats.sendErrors.Add(1)
+	if ok && a.Initial && e.cfg.Field && e.known {
+		e.sendInitial(w, initialTries)
 	}
+}
+
+// A client that begins a DTLS association when it subscribes has it a little later.
+const (
+	initialTries = 20
+	initialPause = 50 * time.Millisecond
+)
+
+// sendInitial sends the value of a field to one subscriber. e.mu is held.
+func (e *event) sendInitial(w way, tries int) {
+	var err error
+	if len(e.frame) > 0 {
+		err = w.write(e.frame, e.traits)
+	} else {
+		err = e.sendTo(w)
+	}
+	if err == nil {
+		return
+	}
+	if e.o.wiring.dtls == nil || tries == 0 || errors.Is(err, net.ErrClosed) {
+		w.failed(err)
+		return
+	}
+	time.AfterFunc(initialPause, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if slices.Contains(e.targets, w) {
+			e.sendInitial(w, tries-1)
+		}
+	})
 }
 
 func (e *event) setTargets(targets []way) {

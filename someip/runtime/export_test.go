@@ -10,6 +10,9 @@ func Kill(s *Stack) {
 		n.mu.Unlock()
 		_ = n.end()
 	}
+	if s.links != nil {
+		_ = s.links.Close()
+	}
 }
 
 // SetSession makes s the last session id that a client has used.
@@ -24,7 +27,7 @@ func ReceiveAtServer(o *Offering, from netip.AddrPort, b []byte) { o.udp.receive
 
 // ReceiveAtClient gives a datagram to the client side of a network.
 func ReceiveAtClient(n *Network, from netip.AddrPort, b []byte) {
-	n.receiveClient(arrival{by: overUDP, from: from, to: n.udp.LocalAddr()}, b)
+	n.receiveClient(arrival{by: overUDP, from: from, to: n.udp.LocalAddr(), socket: n.udp}, b)
 }
 
 // Ended reports whether an offering was stopped or its network closed.

@@ -2,7 +2,9 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -18,6 +20,7 @@ import (
 type link struct {
 	n      *Network
 	remote netip.AddrPort
+	layer  endpoint.StreamLayer          // nil: unprotected
 	conn   atomic.Pointer[endpoint.Conn] // nil: not connected
 	ctx    context.Context               //nolint:containedctx // bounds the dials, whoever asked for them
 	cancel context.CancelFunc
@@ -26,6 +29,8 @@ type link struct {
 
 	mu      sync.Mutex
 	attempt *attempt // the dial that is under way
+	fails   int      // in a row
+	failure error    // the last one
 	closed  bool
 }
 
@@ -34,6 +39,10 @@ type attempt struct {
 	done chan struct{}
 	conn *endpoint.Conn
 	err  error
+
+	pause  time.Duration // before it, so that a server that refuses is not hurried
+	paused chan struct{} // closed when that is over
+	before error         // why the last attempt failed
 }
 
 // dialError says that a server could not be connected to.
@@ -45,13 +54,14 @@ type dialError struct {
 func (e *dialError) Error() string { return fmt.Sprintf("runtime: connect: %v", e.err) }
 func (e *dialError) Unwrap() error { return e.err }
 
-func newLink(n *Network, remote netip.AddrPort) *link {
-	l := &link{n: n, remote: remote}
+func newLink(n *Network, remote netip.AddrPort, layer endpoint.StreamLayer) *link {
+	l := &link{n: n, remote: remote, layer: layer}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
 
-// get returns the connection, after connecting if need be.
+// get returns the connection, after connecting if need be. While the next attempt
+// is put off it fails as the last one did.
 func (l *link) get(ctx context.Context) (*endpoint.Conn, error) {
 	if c := l.conn.Load(); c != nil {
 		return c, nil
@@ -59,6 +69,11 @@ func (l *link) get(ctx context.Context) (*endpoint.Conn, error) {
 	a, err := l.dial()
 	if err != nil {
 		return nil, err
+	}
+	select {
+	case <-a.paused:
+	default:
+		return nil, a.before
 	}
 	select {
 	case <-a.done:
@@ -78,7 +93,12 @@ func (l *link) dial() (*attempt, error) {
 	if l.attempt != nil {
 		return l.attempt, nil
 	}
-	a := &attempt{done: make(chan struct{})}
+	a := &attempt{done: make(chan struct{}), paused: make(chan struct{}), before: l.failure}
+	if l.fails < 2 { // the first time again is at once
+		close(a.paused)
+	} else {
+		a.pause, _ = endpoint.Backoff{}.Delay(l.fails-1, rand.Float64())
+	}
 	if c := l.conn.Load(); c != nil {
 		a.conn = c
 		close(a.done)
@@ -91,20 +111,43 @@ func (l *link) dial() (*attempt, error) {
 
 // run connects, then receives until the connection ends.
 func (l *link) run(a *attempt) {
+	if a.pause > 0 {
+		t := time.NewTimer(a.pause)
+		select {
+		case <-t.C:
+		case <-l.ctx.Done():
+			t.Stop()
+		}
+		close(a.paused)
+	}
 	c := l.connect(a)
 	close(a.done)
 	if c == nil {
 		l.n.linkDown(l, nil)
 		return
 	}
+	begin := time.Now()
 	l.n.linkUp(l, c)
 	c.Run(clientConn{l})
 	c.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(begin) > endpoint.DefaultBackoffMax {
+		l.fails = 0 // it worked for a while
+		return
+	}
+	l.fails++
+	l.failure = &dialError{since: begin, err: errShortLived}
 }
+
+// errShortLived says that connections end as soon as they are there.
+var errShortLived = errors.New("it was closed at once")
 
 func (l *link) connect(a *attempt) *endpoint.Conn {
 	local := netip.AddrPortFrom(l.n.cfg.Address.Addr(), 0)
-	c, err := endpoint.DialTCP(l.ctx, local, l.remote, l.n.tcpConfig())
+	cfg := l.n.tcpConfig()
+	cfg.Layer = l.layer
+	c, err := endpoint.DialTCP(l.ctx, local, l.remote, cfg)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.attempt = nil
@@ -112,6 +155,8 @@ func (l *link) connect(a *attempt) *endpoint.Conn {
 	case err != nil:
 		l.n.stats.connections.Add(1)
 		a.err = &dialError{since: l.n.now(), err: err}
+		l.fails++
+		l.failure = a.err
 		return nil
 	case l.closed:
 		c.Close()

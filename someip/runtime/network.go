@@ -22,7 +22,8 @@ type Network struct {
 	stats counters
 	work  sync.WaitGroup // goroutines besides those of the sockets
 
-	udp       *endpoint.UDP // the client side's socket (UDP-4)
+	udp       *endpoint.UDP    // the client side's socket (UDP-4)
+	groups    *endpoint.Groups // of multicast events
 	discovery discovery
 	segments  reassembly
 	lanes     lanes
@@ -47,7 +48,7 @@ type Network struct {
 	finds     map[InstanceKey]int
 	// deployments are by instance, or by service with AnyInstance.
 	deployments map[InstanceKey]Deployment
-	groups      map[netip.AddrPort]*endpoint.UDP // joined for events
+	secured     map[endpoint.PacketLayer]endpoint.PacketSocket // further sockets of the client side
 	offerings   map[InstanceKey]*Offering
 	udpPorts    map[uint16]*port
 	tcpPorts    map[uint16]*port
@@ -72,7 +73,7 @@ func newNetwork(cfg NetworkConfig, log *slog.Logger) (*Network, error) {
 		upstreams:   make(map[sd.SubscriptionKey]*upstream),
 		finds:       make(map[InstanceKey]int),
 		deployments: make(map[InstanceKey]Deployment),
-		groups:      make(map[netip.AddrPort]*endpoint.UDP),
+		secured:     make(map[endpoint.PacketLayer]endpoint.PacketSocket),
 		offerings:   make(map[InstanceKey]*Offering),
 		udpPorts:    make(map[uint16]*port),
 		tcpPorts:    make(map[uint16]*port),
@@ -82,36 +83,21 @@ func newNetwork(cfg NetworkConfig, log *slog.Logger) (*Network, error) {
 	n.lanes.init()
 	n.trains.init()
 	n.sources.Store(new(map[source]*remote))
-	if n.udp, err = n.listenClient(); err != nil {
+	client := n.udpConfig(0)
+	client.Ports = endpoint.PortRange(cfg.ClientPorts)
+	if n.udp, err = endpoint.ListenUDP(client); err != nil {
 		return nil, fmt.Errorf("runtime: network %q: %w", cfg.Name, err)
 	}
 	if err := n.openDiscovery(); err != nil {
 		n.udp.Close()
 		return nil, fmt.Errorf("runtime: network %q: service discovery: %w", cfg.Name, err)
 	}
-	n.udp.Serve(func(from netip.AddrPort, b []byte) {
-		n.receiveClient(arrival{by: overUDP, from: from, to: n.udp.LocalAddr()}, b)
+	n.groups = endpoint.NewGroups(n.udpConfig(0), func(group, from netip.AddrPort, b []byte) {
+		n.receiveClient(arrival{by: multicast, from: from, to: group}, b)
 	})
+	n.serveClient(n.udp)
 	n.startDiscovery()
 	return n, nil
-}
-
-// listenClient opens the client side's socket, at a port of the configured range
-// if there is one.
-func (n *Network) listenClient() (*endpoint.UDP, error) {
-	r := n.cfg.ClientPorts
-	if (r == Range{}) {
-		return endpoint.ListenUDP(n.udpConfig(0))
-	}
-	var errs error
-	for p := int(r.First); p <= int(r.Last); p++ {
-		u, err := endpoint.ListenUDP(n.udpConfig(uint16(p)))
-		if err == nil {
-			return u, nil
-		}
-		errs = err
-	}
-	return nil, fmt.Errorf("no free port in %d-%d: %w", r.First, r.Last, errs)
 }
 
 func (n *Network) udpConfig(port uint16) endpoint.UDPConfig {
@@ -119,11 +105,13 @@ func (n *Network) udpConfig(port uint16) endpoint.UDPConfig {
 		Local:         netip.AddrPortFrom(n.cfg.Address.Addr(), port),
 		Interface:     n.cfg.Interface,
 		ReceiveBuffer: n.cfg.ReceiveBuffer,
+		Accept:        n.cfg.accept(),
+		Marking:       n.cfg.Marking,
 	}
 }
 
 func (n *Network) tcpConfig() endpoint.TCPConfig {
-	return endpoint.TCPConfig{MaxMessage: n.cfg.MaxMessage, Cookies: n.cfg.MagicCookies}
+	return endpoint.TCPConfig{MaxMessage: n.cfg.MaxMessage, Cookies: n.cfg.MagicCookies, Marking: n.cfg.Marking}
 }
 
 func (n *Network) maxPayload() int { return n.cfg.MaxMessage - someip.HeaderSize }
@@ -222,9 +210,9 @@ func (n *Network) end() error {
 	}
 	n.trains.close()
 	// Nothing is added to these maps any more.
-	errs := []error{n.closeDiscovery(), n.udp.Close()}
-	for _, g := range n.groups {
-		errs = append(errs, g.Close())
+	errs := []error{n.closeDiscovery(), n.udp.Close(), n.groups.Close()}
+	for _, s := range n.secured {
+		errs = append(errs, s.Close())
 	}
 	for _, ports := range []map[uint16]*port{n.udpPorts, n.tcpPorts} {
 		for _, p := range ports {

@@ -89,6 +89,9 @@ func (n *Network) start(o *Offering) (err error) {
 	if o.wiring, err = n.wiringOf(o.key); err != nil {
 		return err
 	}
+	if o.wiring.dtls != nil && slices.ContainsFunc(o.cfg.Eventgroups, func(g EventgroupConfig) bool { return g.Threshold > 0 }) {
+		return fmt.Errorf("runtime: %v: DTLS and multicast events", o.key)
+	}
 	for id, e := range o.events {
 		e.traits = o.wiring.events[id]
 	}
@@ -98,10 +101,10 @@ func (n *Network) start(o *Offering) (err error) {
 			o.tcp.release()
 		}
 	}()
-	if o.udp, err = n.openPort(o.cfg.UDPPort, false, o.key); err != nil {
+	if o.udp, err = n.openPort(o.cfg.UDPPort, false, o); err != nil {
 		return err
 	}
-	if o.tcp, err = n.openPort(o.cfg.TCPPort, true, o.key); err != nil {
+	if o.tcp, err = n.openPort(o.cfg.TCPPort, true, o); err != nil {
 		return err
 	}
 	actions, err := n.machine.Offer(n.now(), o.spec())

@@ -1,6 +1,8 @@
 package runtime
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -21,6 +23,9 @@ type port struct {
 	udp    *endpoint.UDP      // either
 	tcp    *endpoint.Listener // or
 
+	packets endpoint.PacketSocket // udp, or what protects it
+	layer   any                   // that does, or protects tcp
+
 	services atomic.Pointer[map[uint16][]*Offering] // replaced, never changed, under n.mu
 
 	requests atomic.Int64 // those that wait for an answer
@@ -29,18 +34,22 @@ type port struct {
 
 // openPort returns the port of that number, opened if it is not yet. n.mu is held,
 // as for all here.
-func (n *Network) openPort(number uint16, reliable bool, service InstanceKey) (*port, error) {
+func (n *Network) openPort(number uint16, reliable bool, o *Offering) (*port, error) {
 	if number == 0 {
 		return nil, nil
 	}
 	if number == AutoPort {
-		return n.openAnyPort(reliable, service)
+		return n.openAnyPort(reliable, o)
 	}
+	service, layer := o.key, o.wiring.layer(reliable)
 	if number == n.cfg.SD.Port { // UDP-6: case 74
 		return nil, fmt.Errorf("%w: port %d is that of service discovery", ErrInUse, number)
 	}
 	ports := n.portsOf(reliable)
 	if p := ports[number]; p != nil {
+		if p.layer != layer {
+			return nil, fmt.Errorf("%w: port %d is protected otherwise", ErrInUse, number)
+		}
 		for _, o := range (*p.services.Load())[service.Service] {
 			if o.key.Instance != service.Instance {
 				return nil, fmt.Errorf("%w: port %d has %v already", ErrInUse, number, o.key) // UDP-5
@@ -48,28 +57,42 @@ func (n *Network) openPort(number uint16, reliable bool, service InstanceKey) (*
 		}
 		return p, nil
 	}
-	p := &port{n: n, number: number}
+	p := &port{n: n, number: number, layer: layer}
 	p.services.Store(new(map[uint16][]*Offering))
-	var err error
-	if reliable {
-		p.tcp, err = endpoint.ListenTCP(netip.AddrPortFrom(n.cfg.Address.Addr(), number), n.tcpConfig())
-	} else {
-		p.udp, err = endpoint.ListenUDP(n.udpConfig(number))
-	}
-	if err != nil {
+	if err := p.listen(o.wiring, reliable); err != nil {
 		return nil, err
 	}
 	ports[number] = p
 	if reliable {
 		p.tcp.Serve(p)
 	} else {
-		p.udp.Serve(func(from netip.AddrPort, b []byte) { p.receive(from, nil, b) })
+		p.packets.Serve(func(from netip.AddrPort, b []byte) { p.receive(from, nil, b) })
 	}
 	return p, nil
 }
 
+// listen opens the socket of a port.
+func (p *port) listen(w *wiring, reliable bool) (err error) {
+	if reliable {
+		cfg := p.n.tcpConfig()
+		cfg.Layer = w.tls
+		p.tcp, err = endpoint.ListenTCP(netip.AddrPortFrom(p.n.cfg.Address.Addr(), p.number), cfg)
+		return err
+	}
+	if p.udp, err = endpoint.ListenUDP(p.n.udpConfig(p.number)); err != nil {
+		return err
+	}
+	if p.packets = p.udp; w.dtls == nil {
+		return nil
+	}
+	if p.packets, err = w.dtls.Server(p.udp); err != nil {
+		p.udp.Close()
+	}
+	return err
+}
+
 // openAnyPort opens a port of the configured range that is not open yet.
-func (n *Network) openAnyPort(reliable bool, service InstanceKey) (*port, error) {
+func (n *Network) openAnyPort(reliable bool, o *Offering) (*port, error) {
 	r := n.cfg.Ports
 	if (r == Range{}) {
 		return nil, fmt.Errorf("runtime: network %q has no ports to choose from", n.cfg.Name)
@@ -79,7 +102,7 @@ func (n *Network) openAnyPort(reliable bool, service InstanceKey) (*port, error)
 		if ports[uint16(number)] != nil {
 			continue
 		}
-		if p, err := n.openPort(uint16(number), reliable, service); err == nil {
+		if p, err := n.openPort(uint16(number), reliable, o); err == nil {
 			return p, nil
 		}
 	}
@@ -104,7 +127,7 @@ func (p *port) socket() endpoint.PacketSocket {
 	if p == nil {
 		return nil
 	}
-	return p.udp
+	return p.packets
 }
 
 func (p *port) add(o *Offering) {
@@ -170,10 +193,18 @@ func (p *port) done() {
 }
 
 func (p *port) close() error {
-	if p.tcp != nil {
+	if p.tcp == nil {
+		return p.packets.Close()
+	}
+	if p.n.cfg.DrainTimeout <= 0 {
 		return p.tcp.Close()
 	}
-	return p.udp.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), p.n.cfg.DrainTimeout)
+	defer cancel()
+	if err := p.tcp.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil // a peer that does not close, or read, is no fault of ours (case 19)
 }
 
 // Opened implements [endpoint.AcceptHandler]: discovery takes subscriptions to TCP

@@ -3,6 +3,8 @@ package runtime
 import (
 	"net/netip"
 	"sync/atomic"
+
+	"carisma.dev/gateway/someip/endpoint"
 )
 
 // remote is an instance of another host that clients or subscriptions use. It
@@ -11,6 +13,7 @@ type remote struct {
 	n      *Network
 	key    InstanceKey
 	wiring *wiring
+	udp    endpoint.PacketSocket // what it is reached with
 	state  atomic.Pointer[remoteState]
 
 	// upstreams are the subscribed eventgroups, for the receive path: replaced,
@@ -66,7 +69,11 @@ func (n *Network) remoteOf(key InstanceKey) (*remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &remote{n: n, key: key, wiring: w, clients: make(map[*Client]struct{})}
+	socket, err := n.clientSocket(w.dtls)
+	if err != nil {
+		return nil, err
+	}
+	r := &remote{n: n, key: key, wiring: w, udp: socket, clients: make(map[*Client]struct{})}
 	r.upstreams.Store(new([]*upstream))
 	st := &remoteState{Availability: Availability{Key: key, Reason: ReasonNotOffered, Since: n.now()}}
 	if seen, ok := n.seen[key]; ok {
@@ -81,9 +88,10 @@ func (n *Network) remoteOf(key InstanceKey) (*remote, error) {
 func (n *Network) setState(r *remote, st *remoteState) {
 	old := r.state.Load()
 	if st.Up && st.Endpoints.TCP.IsValid() {
-		st.link = n.holdLink(st.Endpoints.TCP)
+		st.link = n.holdLink(st.Endpoints.TCP, r.wiring.tls)
 	}
 	r.state.Store(st)
+	r.greet()
 	if !st.Up {
 		r.wiring.reset()
 	}
@@ -138,12 +146,60 @@ func (n *Network) rebuildSources() {
 	n.sources.Store(&t)
 }
 
+// clientSocket returns the socket of the client side that a layer protects; nil is
+// none. n.mu is held.
+func (n *Network) clientSocket(layer endpoint.PacketLayer) (endpoint.PacketSocket, error) {
+	if layer == nil {
+		return n.udp, nil
+	}
+	if s := n.secured[layer]; s != nil {
+		return s, nil
+	}
+	cfg := n.udpConfig(0)
+	cfg.Ports = endpoint.PortRange(n.cfg.ClientPorts)
+	u, err := endpoint.ListenUDP(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s, err := layer.Client(u)
+	if err != nil {
+		u.Close()
+		return nil, err
+	}
+	n.secured[layer] = s
+	n.serveClient(s)
+	return s, nil
+}
+
+// greet begins the DTLS association by which a server can send us events: it is the
+// client who begins. n.mu is held.
+func (r *remote) greet() {
+	st := r.state.Load()
+	if r.wiring.dtls == nil || !st.Up || !st.Endpoints.UDP.IsValid() || !r.subscribed() {
+		return
+	}
+	if err := r.udp.Send(st.Endpoints.UDP, nil); err != nil {
+		r.n.stats.sendErrors.Add(1)
+	}
+}
+
+// serveClient receives from a socket of the client side.
+func (n *Network) serveClient(s endpoint.PacketSocket) {
+	s.Serve(func(from netip.AddrPort, b []byte) {
+		n.receiveClient(arrival{by: overUDP, from: from, to: s.LocalAddr(), socket: s}, b)
+	})
+}
+
 // holdLink and dropLink share the links of the network. n.mu is held.
-func (n *Network) holdLink(addr netip.AddrPort) *link {
+func (n *Network) holdLink(addr netip.AddrPort, layer endpoint.StreamLayer) *link {
 	l := n.links[addr]
 	if l == nil {
-		l = newLink(n, addr)
+		l = newLink(n, addr, layer)
 		n.links[addr] = l
+	}
+	if l.layer != layer {
+		n.log.Warn("link.layer", "server", addr, "problem", "its services are not protected in the same way")
+		return nil
 	}
 	l.refs++
 	return l

@@ -24,6 +24,8 @@ type arrival struct {
 	from netip.AddrPort
 	to   netip.AddrPort // the own socket, for segments
 	conn *endpoint.Conn // over TCP
+
+	socket endpoint.PacketSocket // by UDP, nil for a multicast group
 }
 
 // receiveClient takes what reaches the client side: answers and events, of a
@@ -106,6 +108,9 @@ func (n *Network) sourceOf(m someip.Message, a arrival) *remote {
 	if r == nil && a.by == multicast {
 		r = sources[source{m.Service, m.InterfaceVersion, false, netip.AddrPortFrom(a.from.Addr(), 0)}]
 	}
+	if r == nil || a.by == overUDP && a.socket != r.udp || a.by == multicast && r.wiring.dtls != nil {
+		return nil
+	}
 	return r
 }
 
@@ -151,7 +156,8 @@ func (n *Network) receiveReply(m someip.Message, raw []byte, a arrival) {
 // outstanding returns the call that m answers, or nil. c.mu is held.
 func (c *Client) outstanding(m someip.Message, a arrival) *call {
 	k := c.pending[m.Session]
-	if k == nil || m.Service != c.key.Service || k.method != m.Method || k.to != a.from || k.conn != a.conn {
+	if k == nil || m.Service != c.key.Service || k.method != m.Method || k.to != a.from || k.conn != a.conn ||
+		a.by == overUDP && a.socket != c.instance.udp {
 		return nil
 	}
 	return k

@@ -49,7 +49,7 @@ func (r *Request) answer(typ someip.MessageType, code someip.ReturnCode, payload
 // (1.6); only requests get one, and only these of the stack carry no payload (RC-4).
 func (p *port) receive(from netip.AddrPort, conn *endpoint.Conn, b []byte) {
 	n := p.n
-	back := way{conn: conn, udp: p.udp, to: from, n: n}
+	back := way{conn: conn, udp: p.packets, to: from, n: n}
 	if from == p.addr() {
 		n.stats.wrongType.Add(1) // RC-6: our own words
 		return

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"carisma.dev/gateway/someip/e2e"
+	"carisma.dev/gateway/someip/endpoint"
 	"carisma.dev/gateway/someip/sd"
 )
 
@@ -25,6 +26,8 @@ type Stats struct {
 	EventsDropped     uint64 // notifications that a slow TCP client made us drop
 	SendErrors        uint64 // messages that could not be handed to the network
 	ConnectionsFailed uint64 // TCP connections that could not be opened or broke
+	ReceiveDropped    uint64 // datagrams for which a socket had no room (UDP-8)
+	Filtered          uint64 // datagrams from outside of the subnet
 	E2E               E2EStats
 }
 
@@ -44,7 +47,10 @@ type counters struct {
 // Stats returns a snapshot of the counters.
 func (n *Network) Stats() Stats {
 	c := &n.stats
+	sockets := n.socketStats()
 	return Stats{
+		ReceiveDropped: sockets.Dropped, Filtered: sockets.Filtered,
+
 		Sent:              c.sent.Load(),
 		Received:          c.received.Load(),
 		Malformed:         c.malformed.Load(),
@@ -67,6 +73,29 @@ func (n *Network) Stats() Stats {
 			Dropped: c.e2eDropped.Load(),
 		},
 	}
+}
+
+// socketStats returns the sum of the counters of all UDP sockets.
+func (n *Network) socketStats() endpoint.UDPStats {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	sum := n.groups.Stats()
+	for _, s := range n.sockets() {
+		st := s.Stats()
+		sum.Received += st.Received
+		sum.Filtered += st.Filtered
+		sum.Dropped += st.Dropped
+	}
+	return sum
+}
+
+// sockets are the UDP sockets of the network but those of event groups. n.mu is held.
+func (n *Network) sockets() []*endpoint.UDP {
+	list := []*endpoint.UDP{n.udp, n.discovery.unicast, n.discovery.multicast}
+	for _, p := range n.udpPorts {
+		list = append(list, p.udp)
+	}
+	return list
 }
 
 // DiscoveryStats returns a snapshot of the counters of service discovery.

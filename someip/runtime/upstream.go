@@ -73,7 +73,7 @@ func (n *Network) attach(r *remote, s *Subscription) error {
 	if udp != u.udp || tcp != u.tcp { // the first, or one that wants more
 		want := sd.Subscription{Key: key, TCP: tcp}
 		if udp {
-			want.UDP = n.udp.LocalAddr()
+			want.UDP = r.udp.LocalAddr()
 		}
 		if n.upstreams[key] == nil {
 			// Known before the machine acts: events may follow the Subscribe at once.
@@ -82,6 +82,7 @@ func (n *Network) attach(r *remote, s *Subscription) error {
 			ups := append(slices.Clone(*r.upstreams.Load()), u)
 			r.upstreams.Store(&ups)
 			n.rebuildSources()
+			r.greet()
 		}
 		u.udp, u.tcp = udp, tcp
 		s.up = u

@@ -37,11 +37,15 @@ func (w way) send(m someip.Message, t *traits, p party) error {
 // notify hands over an event. That it did not leave is counted: other subscribers
 // are not concerned.
 func (w way) notify(b []byte, t *traits) {
-	switch err := w.write(b, t); {
-	case err == nil:
-	case errors.Is(err, endpoint.ErrQueueFull):
+	if err := w.write(b, t); err != nil {
+		w.failed(err)
+	}
+}
+
+func (w way) failed(err error) {
+	if errors.Is(err, endpoint.ErrQueueFull) {
 		w.n.stats.eventsDropped.Add(1)
-	default:
+	} else {
 		w.n.stats.sendErrors.Add(1)
 	}
 }
@@ -73,12 +77,12 @@ func (c *Client) way(ctx context.Context, t *traits, reliable bool, size int) (w
 	switch {
 	case !st.Up:
 		return way{}, st.unavailable()
-	case !reliable && !st.Endpoints.UDP.IsValid(), reliable && !st.Endpoints.TCP.IsValid():
+	case !reliable && !st.Endpoints.UDP.IsValid(), reliable && st.link == nil:
 		return way{}, ErrNoTransport
 	case size > c.n.limitOf(t, reliable):
 		return way{}, ErrTooLarge // UDP-2: case 11
 	case !reliable:
-		return way{n: c.n, udp: c.n.udp, to: st.Endpoints.UDP}, nil
+		return way{n: c.n, udp: c.instance.udp, to: st.Endpoints.UDP}, nil
 	}
 	conn, err := st.link.get(ctx)
 	if err != nil {
