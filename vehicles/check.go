@@ -100,6 +100,15 @@ func (v *Vehicle) checkNode(h *Host, at config.Value) {
 		case network.SD == nil:
 			here.Fail("a network with sd", "the network %q has no service discovery", n.Name)
 		}
+		if n.Expose == nil {
+			continue
+		}
+		for j, r := range n.Expose.SOMEIP {
+			if r.Network == n.Name || v.Network(r.Network) == nil {
+				at.At("networks").Index(i).At("expose").At("someip").Index(j).At("network").
+					Fail("the name of another network", "services of network %q cannot be offered on %q", r.Network, n.Name)
+			}
+		}
 	}
 }
 

@@ -50,7 +50,8 @@ end
 `
 
 // egressScript returns the script of the egress, which sends what it cannot decide to
-// the gateway: that answers for itself and explains a contradiction.
+// the gateway: that answers for itself and explains a contradiction. carisma.v1.Opaque
+// is of the gateway's own package, but a service of the mesh where an instance is named.
 func egressScript() string {
 	own := make([]string, len(ownServices))
 	for i, prefix := range ownServices {
@@ -63,7 +64,8 @@ const egressChoice = `
 function envoy_on_route(handle)
   local headers = handle:headers()
   local path = headers:get(":path") or ""
-  if not is_mesh_name(authority_of(headers)) then
+  local opaque = string.sub(path, 1, 19) == "/carisma.v1.Opaque/"
+  if not opaque and not is_mesh_name(authority_of(headers)) then
     for _, own in ipairs({OWN}) do
       if string.sub(path, 1, #own) == own then return "gateway" end
     end

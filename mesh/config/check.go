@@ -114,6 +114,7 @@ func (n *Network) CheckConfig(v Value) {
 			v.At("sd").At("group").Fail("a group of the same IP version as the address", "group %s does not go with address %s", g, a.Addr())
 		}
 	}
+	n.checkExpose(v.At("expose").At("someip"))
 	// Peers refuse an offer whose service port is the SD port (interop case 74).
 	if n.Ports.Contains(n.SD.Port) {
 		v.At("ports").Fail("ports without the SD port", "%s contains the SD port %d", n.Ports, n.SD.Port)

@@ -92,30 +92,6 @@ type SD struct {
 // InfiniteTTL is the time to live that holds until the next reboot.
 const InfiniteTTL = 0xFFFFFF * time.Second
 
-// Expose chooses the services of the mesh that are offered in a network.
-type Expose struct {
-	Services []ExposedService `yaml:"services" doc:"The services to offer; an empty list offers none."`
-}
-
-// ExposedService is an interface, or one instance of it.
-type ExposedService struct {
-	Interface string `yaml:"interface" required:"true" pattern:"([A-Za-z_]\\w*\\.)+v(0|[1-9][0-9]*)\\.[A-Za-z_]\\w*" doc:"Full name of the interface." example:"cabin.trip.v1.TripComputer"`
-	Instance  string `yaml:"instance" doc:"Name of the instance; without it, every one."`
-}
-
-// Allows reports whether the instance may be offered. A nil Expose allows all.
-func (e *Expose) Allows(interfaceFullName, instance string) bool {
-	if e == nil {
-		return true
-	}
-	for _, s := range e.Services {
-		if s.Interface == interfaceFullName && (s.Instance == "" || s.Instance == instance) {
-			return true
-		}
-	}
-	return false
-}
-
 // Service is a native gRPC service on the node.
 type Service struct {
 	Pos model.Position `yaml:"-"`

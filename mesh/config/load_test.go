@@ -76,9 +76,15 @@ func TestLoad(t *testing.T) {
 				},
 				ClientIDs: config.Range[uint16]{Min: 0x1100, Max: 0x11ff},
 				Ports:     config.Range[uint16]{Min: 40000, Max: 40099},
-				Expose: &config.Expose{Services: []config.ExposedService{
-					{Interface: "cabin.trip.v1.TripComputer"}, {Interface: "cabin.climate.v1.Climate", Instance: "left"},
-				}},
+				Expose: &config.Expose{
+					Services: []config.ExposedService{
+						{Interface: "cabin.trip.v1.TripComputer"}, {Interface: "cabin.climate.v1.Climate", Instance: "left"},
+					},
+					SOMEIP: []config.ExposedSOMEIP{
+						{Network: "silent", Service: 0x6001},
+						{Network: "silent", Service: 0x6002, Instance: 1, As: config.SOMEIPIDs{Service: 0x7001, Instance: 2}},
+					},
+				},
 			},
 			{
 				Name: "silent", Address: netip.MustParsePrefix("fd00::1/64"),

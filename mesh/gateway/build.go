@@ -185,7 +185,7 @@ func (g *gateway) buildMesh() (err error) {
 func (g *gateway) buildBridge() (err error) {
 	g.server = grpcadapter.NewServer(grpcadapter.ServerConfig{Node: g.node.Name, Logger: g.opts.Logger})
 	g.importer, err = grpcadapter.NewImporter(grpcadapter.ImporterConfig{
-		Egress: "unix:" + g.node.Egress.Socket, Logger: g.opts.Logger,
+		Egress: "unix:" + g.node.Egress.Socket, Wanted: g.wanted, Logger: g.opts.Logger,
 	})
 	if err != nil {
 		return err

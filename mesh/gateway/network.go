@@ -22,6 +22,7 @@ type network struct {
 	node    string
 	cfg     runtime.NetworkConfig
 	known   *bridge.Interfaces
+	expose  *config.Expose
 	log     *slog.Logger
 	root    *slog.Logger
 	address string
@@ -44,7 +45,7 @@ var _ bridge.Adapter = (*network)(nil)
 
 func newNetwork(g *gateway, c *config.Network) *network {
 	return &network{
-		name: c.Name, node: g.node.Name, cfg: networkConfig(c), known: g.interfaces,
+		name: c.Name, node: g.node.Name, cfg: networkConfig(c), known: g.interfaces, expose: c.Expose,
 		log: g.log.With("network", c.Name), root: g.opts.Logger, address: c.Address.String(),
 		since: time.Now(), changed: make(chan struct{}),
 	}
@@ -88,7 +89,7 @@ func (n *network) Import(ctx context.Context, offers chan<- bridge.Offer) error 
 	}
 	o := &opening{network: stack.Network(n.name), ended: make(chan struct{})}
 	o.adapter = someipadapter.New(someipadapter.Config{
-		Network: o.network, Interfaces: n.known, Node: n.node, Logger: n.root,
+		Network: o.network, Interfaces: n.known, Node: n.node, IDs: n.ids, Logger: n.root,
 	})
 	n.set(o, nil)
 	n.log.Info("network open", "address", n.address)

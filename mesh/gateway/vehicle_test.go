@@ -235,12 +235,17 @@ func serveTrip(t *testing.T, address string) string {
 // host is a host on the ECU network, with the stack that its programs use.
 func (v *vehicle) host(t *testing.T, address string, clientIDs runtime.Range) *runtime.Network {
 	t.Helper()
+	return onNetwork(t, "rear-ecu", address, "224.244.78.1", v.sdPort, clientIDs)
+}
+
+func onNetwork(t *testing.T, name, address, group string, sdPort uint16, clientIDs runtime.Range) *runtime.Network {
+	t.Helper()
 	stack, err := runtime.Start(runtime.Config{
 		Logger: logger(t).With("on", address),
 		Networks: []runtime.NetworkConfig{{
-			Name: "rear-ecu", Address: netip.MustParsePrefix(address + "/24"), ClientIDs: clientIDs,
+			Name: name, Address: netip.MustParsePrefix(address + "/24"), ClientIDs: clientIDs,
 			SD: runtime.SDConfig{
-				Group: netip.MustParseAddr("224.244.78.1"), Port: v.sdPort,
+				Group: netip.MustParseAddr(group), Port: sdPort,
 				InitialDelayMax: -1, RepetitionsBaseDelay: 20 * time.Millisecond,
 			},
 		}},
@@ -248,7 +253,7 @@ func (v *vehicle) host(t *testing.T, address string, clientIDs runtime.Range) *r
 	require.NoError(t, err)
 	stop := sync.OnceValue(stack.Close)
 	t.Cleanup(func() { _ = stop() })
-	n := stack.Network("rear-ecu")
+	n := stack.Network(name)
 	hosts.Store(n, stop)
 	return n
 }
