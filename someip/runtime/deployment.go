@@ -124,6 +124,15 @@ type traits struct {
 	debounce, retention time.Duration
 }
 
+// waits reports whether messages may wait to share a datagram.
+func (t *traits) waits() bool { return t.debounce+t.retention > 0 }
+
+// handled reports whether a message of a size over UDP is more than a datagram that
+// leaves at once.
+func (t *traits) handled(size int) bool {
+	return t != nil && (t.tp != nil || t.waits() && size <= someip.MaxUDPDatagram)
+}
+
 // wiringOf returns the wiring of an instance, new. n.mu is held.
 func (n *Network) wiringOf(key InstanceKey) (*wiring, error) {
 	d, ok := n.deployments[key]

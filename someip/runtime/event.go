@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/endpoint"
 	"carisma.dev/gateway/someip/sd"
 )
 
@@ -27,6 +28,7 @@ type event struct {
 	// frame is the protected message that carried value last. A new subscriber gets
 	// it again rather than the next counter, of which the others would miss one.
 	frame []byte
+	batch []endpoint.Datagram // scratch
 }
 
 // Notify sends an event to its subscribers. For a field it also becomes the value
@@ -88,9 +90,19 @@ func (e *event) send(payload []byte, to ...way) error {
 	if err := e.encode(buf, payload); err != nil {
 		return err
 	}
-	for _, w := range to {
-		w.notify(*buf, e.traits)
+	if len(to) == 1 || e.cfg.Reliable || e.traits.handled(len(*buf)) {
+		for _, w := range to {
+			w.notify(*buf, e.traits)
+		}
+		return nil
 	}
+	e.batch = e.batch[:0]
+	for _, w := range to {
+		e.batch = append(e.batch, endpoint.Datagram{To: w.to, Data: *buf})
+	}
+	sent, _ := e.o.udp.socket().SendBatch(e.batch)
+	e.o.n.stats.sent.Add(uint64(sent))
+	e.o.n.stats.sendErrors.Add(uint64(len(to) - sent))
 	return nil
 }
 

@@ -74,18 +74,51 @@ func (l *lanes) send(tr track, rule tp.Rule, b []byte) error {
 	l.busy[key] = ln
 	l.mu.Unlock()
 
+	if rule.Separation == 0 {
+		err = burst(tr, &seg)
+		l.leave(key, rule)
+		return err
+	}
 	buf := buffers.Get().(*[]byte)
 	defer release(buf)
-	more := true
-	for more && err == nil {
-		*buf, more = seg.Append((*buf)[:0])
-		err = tr.socket.Send(tr.to, *buf)
-		if more && err == nil && rule.Separation > 0 {
-			l.goOn(key, rule, copied(b), seg.Segments())
-			return nil
-		}
+	*buf, _ = seg.Append((*buf)[:0])
+	if err = tr.socket.Send(tr.to, *buf); err != nil {
+		l.leave(key, rule)
+		return err
 	}
-	l.leave(key, rule)
+	l.goOn(key, rule, copied(b), seg.Segments())
+	return nil
+}
+
+// bursts hold the datagrams of a burst.
+var bursts = sync.Pool{New: func() any { return new([burstSize]endpoint.Datagram) }}
+
+// burstSize is how many segments go with one system call.
+const burstSize = 16
+
+// burst sends the segments that are left as fast as it goes.
+func burst(tr track, seg *tp.Segmenter) (err error) {
+	batch := bursts.Get().(*[burstSize]endpoint.Datagram)
+	buf := buffers.Get().(*[]byte)
+	defer func() {
+		clear(batch[:])
+		bursts.Put(batch)
+		release(buf)
+	}()
+	for more := true; more && err == nil; {
+		*buf = (*buf)[:0]
+		var ends [burstSize]int
+		n := 0
+		for ; more && n < burstSize; n++ {
+			*buf, more = seg.Append(*buf)
+			ends[n] = len(*buf)
+		}
+		for i, start := 0, 0; i < n; i++ {
+			batch[i] = endpoint.Datagram{To: tr.to, Data: (*buf)[start:ends[i]]}
+			start = ends[i]
+		}
+		_, err = tr.socket.SendBatch(batch[:n])
+	}
 	return err
 }
 
@@ -142,18 +175,19 @@ func (l *lanes) run(key laneKey, rule tp.Rule, b *[]byte, left int) {
 		for skip := seg.Segments() - left; left > 0 && skip > 0; skip-- {
 			*buf, _ = seg.Append((*buf)[:0])
 		}
-		for more := err == nil; more && err == nil; {
-			if rule.Separation > 0 {
-				select {
-				case <-pause.C:
-				case <-l.stop:
-					release(b)
-					return
-				}
-				pause.Reset(rule.Separation)
+		if err == nil && rule.Separation == 0 {
+			_ = burst(key.track, &seg) // the rest of a message that failed is of no use
+		}
+		for more := err == nil && rule.Separation > 0; more && err == nil; {
+			select {
+			case <-pause.C:
+			case <-l.stop:
+				release(b)
+				return
 			}
+			pause.Reset(rule.Separation)
 			*buf, more = seg.Append((*buf)[:0])
-			err = key.socket.Send(key.to, *buf) // the rest of a message that failed is of no use
+			err = key.socket.Send(key.to, *buf)
 		}
 		release(b)
 		left = 0

@@ -55,14 +55,12 @@ func (w way) write(b []byte, t *traits) (err error) {
 	switch {
 	case w.conn != nil:
 		err = w.conn.Send(b)
-	case t == nil:
+	case !t.handled(len(b)):
 		err = w.udp.Send(w.to, b)
-	case t.debounce+t.retention > 0 && len(b) <= someip.MaxUDPDatagram:
+	case len(b) <= someip.MaxUDPDatagram && t.waits():
 		err = w.n.trains.send(track{w.udp, w.to}, t, w.n.now(), b)
-	case t.tp != nil:
-		err = w.n.lanes.send(track{w.udp, w.to}, *t.tp, b)
 	default:
-		err = w.udp.Send(w.to, b)
+		err = w.n.lanes.send(track{w.udp, w.to}, *t.tp, b)
 	}
 	if err == nil {
 		w.n.stats.sent.Add(1)
