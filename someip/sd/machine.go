@@ -48,6 +48,7 @@ type Machine struct {
 	// What we subscribed to.
 	subscriptions map[SubscriptionKey]*subscription
 	bySubscribed  map[someip.InstanceKey][]*subscription
+	lapsed        map[SubscriptionKey]lapse
 	conns         map[netip.AddrPort]*connection // to TCP endpoints of servers
 	groups        map[netip.AddrPort]int         // multicast event groups joined
 
@@ -73,6 +74,7 @@ func New(cfg Config, rnd *rand.Rand) (*Machine, error) {
 		offers:        make(map[someip.InstanceKey]*ownOffer),
 		offersByID:    make(map[uint16][]*ownOffer),
 		accepted:      make(map[acceptedKey]struct{}),
+		lapsed:        make(map[SubscriptionKey]lapse),
 		remote:        make(map[someip.InstanceKey]*remoteOffer),
 		wants:         make(map[someip.InstanceKey]*want),
 		subscriptions: make(map[SubscriptionKey]*subscription),

@@ -53,6 +53,7 @@ func (m *Machine) Subscribe(now time.Time, spec Subscription) ([]Action, error) 
 	s := &subscription{spec: spec}
 	s.lifetime.fire = func(time.Time) { m.endSubscription(s, ReasonExpired, true) } // case 62
 	s.due.fire = func(now time.Time) { m.subscribe(now, s) }
+	s.resync = m.untold(now, spec.Key)
 	m.subscriptions[spec.Key] = s
 	m.bySubscribed[spec.Key.Instance] = append(m.bySubscribed[spec.Key.Instance], s)
 	if m.remote[spec.Key.Instance] != nil {
@@ -77,6 +78,9 @@ func (m *Machine) unsubscribe(s *subscription) {
 	if o := m.remote[key.Instance]; o != nil && (s.state == subSent || s.state == subAcked || s.resync) {
 		m.post(o.peer, subscribeEntry(key.Instance, key.Eventgroup, 0), s.options()...)
 	}
+	if m.remote[key.Instance] == nil && s.resync {
+		m.lapsed[key] = lapse{sent: s.sent, ttl: m.ttlOf(s)}
+	}
 	s.active = false // not lost: given up
 	m.endSubscription(s, ReasonWithdrawn, false)
 	delete(m.subscriptions, key)
@@ -86,6 +90,34 @@ func (m *Machine) unsubscribe(s *subscription) {
 	} else {
 		delete(m.bySubscribed, key.Instance)
 	}
+}
+
+// lapse is a subscription that was given up while its server could not be told, so
+// that the server keeps it until its TTL is over. To it, a Subscribe in that time
+// is a renewal, which brings no initial events.
+type lapse struct {
+	sent time.Time
+	ttl  uint32
+}
+
+func (l lapse) over(now time.Time) bool {
+	return l.ttl != TTLForever && now.Sub(l.sent) > time.Duration(l.ttl)*time.Second+ttlSlack
+}
+
+// untold tells whether the server may still have a subscription that was given up.
+func (m *Machine) untold(now time.Time, key SubscriptionKey) bool {
+	maps.DeleteFunc(m.lapsed, func(_ SubscriptionKey, l lapse) bool { return l.over(now) })
+	_, untold := m.lapsed[key]
+	delete(m.lapsed, key)
+	return untold
+}
+
+// ttlOf is the TTL of a subscription's Subscribes.
+func (m *Machine) ttlOf(s *subscription) uint32 {
+	if s.spec.TTL != 0 {
+		return s.spec.TTL
+	}
+	return m.cfg.SubscribeTTL
 }
 
 // Refresh makes the server of a subscription send its initial events again, for a
@@ -174,11 +206,7 @@ func (m *Machine) subscribe(now time.Time, s *subscription) {
 		}
 		return
 	}
-	ttl := s.spec.TTL
-	if ttl == 0 {
-		ttl = m.cfg.SubscribeTTL
-	}
-	e := subscribeEntry(key.Instance, key.Eventgroup, ttl)
+	e := subscribeEntry(key.Instance, key.Eventgroup, m.ttlOf(s))
 	missing := s.state == subSent || s.resync || s.at != at && s.at != Endpoints{}
 	explicit := o.peer.initialData && m.cfg.InitialDataControl
 	e.InitialData = explicit && (missing || !s.active)

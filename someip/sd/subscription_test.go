@@ -239,6 +239,31 @@ func TestUnsubscribe(t *testing.T) {
 	b.did(b.m.Unsubscribe(b.now, key)).expect()
 }
 
+// Who gives up a subscription while its server is silent, and subscribes again when
+// it is back, gets the initial events again (SUB-6): the server may have heard
+// nothing of it, and takes a mere Subscribe for a renewal.
+func TestSubscribeAfterSilence(t *testing.T) {
+	b, h := subscribed(t)
+	key := wanted(1).Key
+	h.toAll(climateUp(3))
+	b.run(3050 * time.Millisecond)
+	b.trace = nil
+	b.did(b.m.Unsubscribe(b.now, key)).expect()
+	h.toAll(climateUp(30))
+	b.trace = nil
+	b.must(b.m.Subscribe(b.now, wanted(1))).expect(pair1)
+	h.toUs(ack(climate, 1, 5))
+
+	// Once the server has forgotten it, a Subscribe is a new one.
+	h.toAll(climateUp(1))
+	b.run(1050 * time.Millisecond)
+	b.did(b.m.Unsubscribe(b.now, key))
+	b.run(6 * time.Second)
+	h.toAll(climateUp(30))
+	b.trace = nil
+	b.must(b.m.Subscribe(b.now, wanted(1))).expect("to 10.0.0.2: Subscribe 1234.0001 v1 0001 udp:10.0.0.1:4000")
+}
+
 // A subscription that changes its endpoint replaces the first, in one message.
 func TestSubscribeReplaces(t *testing.T) {
 	b, _ := subscribed(t)
