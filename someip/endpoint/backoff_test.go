@@ -32,7 +32,7 @@ func TestBackoff(t *testing.T) {
 	d, again = def.Delay(1, 0.5)
 	require.True(t, again)
 	require.Equal(t, endpoint.DefaultBackoffFirst, d)
-	d, again = def.Delay(1<<40, 0.5)
+	d, again = def.Delay(1<<30, 0.5)
 	require.True(t, again)
 	require.Equal(t, endpoint.DefaultBackoffMax, d)
 }

@@ -241,12 +241,33 @@ func TestCollision(t *testing.T) { // RB-9
 	ch := serve(t, u)
 	require.NoError(t, u.Send(u.LocalAddr(), []byte("ours")))
 	require.Equal(t, "ours", string(receive(t, ch).data))
+	require.NoError(t, u.Alone())
+	bindShared(t, beside) // later
+	var used *endpoint.InUseError
+	require.ErrorAs(t, u.Alone(), &used)
+	require.Equal(t, beside, used.Addr)
 
 	l, _ := server(t, endpoint.TCPConfig{})
 	_, err = endpoint.ListenTCP(l.LocalAddr(), endpoint.TCPConfig{})
 	require.ErrorAs(t, err, new(*endpoint.InUseError))
 	require.ErrorContains(t, err, strconv.Itoa(os.Getpid()))
 }
+
+func TestEchoes(t *testing.T) {
+	var e endpoint.Echoes
+	msg := func(i int) []byte { return []byte{byte(i), byte(i >> 8), 0xFF} }
+	require.False(t, e.Own(msg(0)))
+	for i := range 100 {
+		e.Sent(msg(i))
+		require.True(t, e.Own(msg(i)))
+		require.True(t, e.Own(msg(max(0, i-63))), "an echo that is late")
+		require.False(t, e.Own(msg(i+1)))
+	}
+	require.False(t, e.Own(msg(0)))
+	require.Zero(t, testing.AllocsPerRun(100, func() { e.Sent(msg0); e.Own(msg0) }))
+}
+
+var msg0 = make([]byte, 100)
 
 func TestCanonical(t *testing.T) { // case 20
 	for _, c := range []struct{ in, zone, want string }{

@@ -65,7 +65,7 @@ type UDPConfig struct {
 	// Shared binds beside sockets that have the port on all addresses of the
 	// host, as vsomeip has the SD port. Of a socket at exactly this address it
 	// tells all the same, by an [InUseError]; one that comes later is not kept
-	// away.
+	// away: see [UDP.Alone] and [Echoes].
 	Shared bool
 }
 
@@ -135,8 +135,8 @@ func ListenUDP(cfg UDPConfig) (*UDP, error) {
 
 func listen(local netip.AddrPort, cfg UDPConfig, dev device) (*UDP, error) {
 	if cfg.Shared {
-		if other := otherSocket(local, ""); other != "" {
-			return nil, &InUseError{Network: "udp", Addr: local, Holder: process(other), Err: syscall.EADDRINUSE}
+		if err := alone(local, ""); err != nil {
+			return nil, err
 		}
 	}
 	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
@@ -156,10 +156,10 @@ func listen(local netip.AddrPort, cfg UDPConfig, dev device) (*UDP, error) {
 		return nil, err
 	}
 	u.local = Canonical(u.conn.LocalAddr().(*net.UDPAddr).AddrPort(), "")
-	if cfg.Shared { // who came between the look and the bind
-		if other := otherSocket(u.local, u.inode()); other != "" {
+	if cfg.Shared { // somebody may have come between the look and the bind
+		if err := u.Alone(); err != nil {
 			u.conn.Close()
-			return nil, &InUseError{Network: "udp", Addr: local, Holder: process(other), Err: syscall.EADDRINUSE}
+			return nil, err
 		}
 	}
 	return u, nil
@@ -174,6 +174,19 @@ func newUDP(conn *net.UDPConn, cfg UDPConfig, dev device) (*UDP, error) {
 	u := &UDP{conn: conn, raw: raw, iface: cfg.Interface, own: cfg.Local.Addr(), accept: cfg.Accept, dev: dev}
 	u.sending.init()
 	return u, nil
+}
+
+// Alone returns an [InUseError] if another socket of this host is bound to exactly
+// the same address. It looks at all sockets of the host, which takes about a
+// millisecond.
+func (u *UDP) Alone() error { return alone(u.local, u.inode()) }
+
+func alone(local netip.AddrPort, own string) error {
+	other := otherSocket(local, own)
+	if other == "" {
+		return nil
+	}
+	return &InUseError{Network: "udp", Addr: local, Holder: process(other), Err: syscall.EADDRINUSE}
 }
 
 // LocalAddr is the address the socket is bound to.
