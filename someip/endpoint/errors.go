@@ -14,6 +14,7 @@ type InUseError struct {
 	Network string // "udp" or "tcp"
 	Addr    netip.AddrPort
 	Holder  string // who has it, "vsomeipd (pid 812)"; empty where that cannot be seen
+	All     bool   // the holder has the port on all addresses of the host
 	Err     error
 }
 
@@ -23,8 +24,12 @@ func (e *InUseError) Error() string {
 	if by == "" {
 		by = "another socket of this host, a second SOME/IP stack such as vsomeip"
 	}
-	return fmt.Sprintf("endpoint: %s %v is in use by %s: stop it, or give this stack an address of its own "+
-		"(a second address of the interface will do) or another port", e.Network, e.Addr, by)
+	advice := "give this stack an address of its own (a second address of the interface will do) or another port"
+	if e.All {
+		by += ", on all addresses"
+		advice = "choose another port; service discovery can share it with another address (UDPConfig.Shared)"
+	}
+	return fmt.Sprintf("endpoint: %s %v is in use by %s: stop it, or %s", e.Network, e.Addr, by, advice)
 }
 
 // Unwrap returns the error of the system.
@@ -54,7 +59,8 @@ func bindError(network string, local netip.AddrPort, err error) error {
 	case errors.As(err, new(*InUseError)):
 		return err
 	case isInUse(err):
-		return &InUseError{Network: network, Addr: local, Holder: holder(network, local), Err: err}
+		by, all := holder(network, local)
+		return &InUseError{Network: network, Addr: local, Holder: by, All: all, Err: err}
 	case errors.Is(err, syscall.EADDRNOTAVAIL) && !isSyscall(err, "connect", syscall.EADDRNOTAVAIL):
 		return &NoAddressError{Addr: local.Addr(), Err: err}
 	default:

@@ -87,18 +87,27 @@ func otherSocket(local netip.AddrPort, own string) (inode string) {
 	return inode
 }
 
-// holder names the process that has an address, or one that has the port on all
-// addresses; empty if that cannot be seen.
-func holder(network string, local netip.AddrPort) string {
-	var name string
+// holder names the process that has an address, or else one that has the port on
+// all addresses; empty if that cannot be seen.
+func holder(network string, local netip.AddrPort) (name string, all bool) {
 	local = netip.AddrPortFrom(local.Addr().WithZone(""), local.Port())
+	var exact, wildcard string
 	sockets(network, func(s boundSocket) bool {
-		if s.local == local || s.local.Port() == local.Port() && s.local.Addr().IsUnspecified() {
-			name = process(s.inode)
+		switch {
+		case s.local == local:
+			exact = s.inode
+		case s.local.Port() == local.Port() && s.local.Addr().IsUnspecified():
+			wildcard = s.inode
 		}
-		return name == ""
+		return exact == ""
 	})
-	return name
+	switch {
+	case exact != "":
+		return process(exact), false
+	case wildcard != "":
+		return process(wildcard), true
+	}
+	return "", false
 }
 
 // process finds a process that has a socket open. Those of other users are not

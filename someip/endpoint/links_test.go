@@ -119,8 +119,8 @@ func TestAddressAppearsLate(t *testing.T) {
 	}
 }
 
-// An interface that was replaced by another of its name: what was bound goes on once
-// multicast was taken up anew.
+// NET-1: an interface that was replaced by another of its name: what was bound goes
+// on once multicast was taken up anew.
 func TestRejoinAfterInterfaceWasAway(t *testing.T) {
 	if !inNamespace(t) {
 		return

@@ -107,8 +107,8 @@ func warmUp(t *testing.T, from *endpoint.UDP, group netip.AddrPort, ch <-chan he
 	}
 }
 
-// The same group and port on two networks are two things, whatever the kernel hears
-// of either.
+// NET-3: the same group and port on two networks are two things, whatever the kernel
+// hears of either.
 func TestSameGroupOnSeveralNetworks(t *testing.T) {
 	if !inNamespace(t) {
 		return
@@ -145,8 +145,8 @@ func TestSameGroupOnSeveralNetworks(t *testing.T) {
 	}
 }
 
-// Senders on a link are known by one form of their address, whatever the way
-// (case 20).
+// Senders on a link are known by one form of their address, whatever the way (case
+// 20, NET-3).
 func TestLinkLocal(t *testing.T) {
 	if !inNamespace(t) {
 		return

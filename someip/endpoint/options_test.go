@@ -218,7 +218,7 @@ func bindShared(t *testing.T, local netip.AddrPort) *net.UDPConn {
 // Another stack at our address is noticed and named, whether it shares its port or
 // not; one at another address, with the port on all addresses, can be lived with.
 func TestCollision(t *testing.T) { // RB-9
-	collides := func(cfg endpoint.UDPConfig) {
+	collides := func(cfg endpoint.UDPConfig, advice string) {
 		t.Helper()
 		_, err := endpoint.ListenUDP(cfg)
 		var used *endpoint.InUseError
@@ -227,15 +227,15 @@ func TestCollision(t *testing.T) { // RB-9
 		require.Equal(t, cfg.Local, used.Addr)
 		require.Contains(t, used.Holder, strconv.Itoa(os.Getpid()))
 		require.ErrorContains(t, err, cfg.Local.String())
-		require.ErrorContains(t, err, "address of its own")
+		require.ErrorContains(t, err, advice)
 	}
 	other := bindShared(t, addr("127.0.11.41:0")).LocalAddr().(*net.UDPAddr).AddrPort()
-	collides(endpoint.UDPConfig{Local: other})
-	collides(endpoint.UDPConfig{Local: other, Shared: true})
+	collides(endpoint.UDPConfig{Local: other}, "address of its own")
+	collides(endpoint.UDPConfig{Local: other, Shared: true}, "address of its own")
 
 	port := bindShared(t, addr("0.0.0.0:0")).LocalAddr().(*net.UDPAddr).AddrPort().Port()
 	beside := netip.AddrPortFrom(netip.MustParseAddr("127.0.11.42"), port)
-	collides(endpoint.UDPConfig{Local: beside})
+	collides(endpoint.UDPConfig{Local: beside}, "on all addresses")
 	u, err := endpoint.ListenUDP(endpoint.UDPConfig{Local: beside, Shared: true})
 	require.NoError(t, err)
 	ch := serve(t, u)
@@ -269,7 +269,8 @@ func TestEchoes(t *testing.T) {
 
 var msg0 = make([]byte, 100)
 
-func TestCanonical(t *testing.T) { // case 20
+// The same address is always written the same way.
+func TestCase20Canonical(t *testing.T) {
 	for _, c := range []struct{ in, zone, want string }{
 		{"10.0.0.1:1", "eth0", "10.0.0.1:1"},
 		{"[::ffff:10.0.0.1]:1", "", "10.0.0.1:1"},
