@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -28,7 +29,7 @@ func (s *Server) handle(_ any, stream grpc.ServerStream) error {
 	}
 	t, err := s.current.Load().choose(iface, header(ctx, InstanceHeader), header(ctx, ":authority"))
 	if err != nil {
-		return err
+		return s.judge(err)
 	}
 	if t.svc == nil {
 		return t.unavailable()
@@ -41,6 +42,15 @@ func (s *Server) handle(_ any, stream grpc.ServerStream) error {
 	default:
 		return status.New(codes.Unimplemented, "%s has no method %s", iface, name)
 	}
+}
+
+// judge returns the error of a call for which nothing was chosen. A gateway that was
+// started a moment ago cannot know that there is no such thing.
+func (s *Server) judge(err error) error {
+	if s.early.Load() {
+		return status.Unavailable("this gateway has just started and does not know the mesh yet", time.Time{})
+	}
+	return err
 }
 
 func header(ctx context.Context, key string) string {

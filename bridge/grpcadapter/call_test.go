@@ -238,3 +238,15 @@ func TestNameInUse(t *testing.T) {
 }
 
 var _ bridge.Adapter = grpcadapter.Adapter{}
+
+// A gateway that was started a moment ago cannot say that there is no such thing.
+func TestBeforeTheFirstCatalogue(t *testing.T) {
+	s := serveAs(t, grpcadapter.ServerConfig{Node: "rear", Mesh: true})
+	client := climatev1.NewClimateClient(s.dial())
+	_, err := client.Describe(t.Context(), &climatev1.ClimateDescribeRequest{})
+	require.Equal(t, codes.Unavailable, grpcstatus.Code(err))
+	require.Contains(t, detail(t, err).GetReason(), "just started")
+	s.SetCatalogue(nil)
+	_, err = client.Describe(t.Context(), &climatev1.ClimateDescribeRequest{})
+	require.Equal(t, codes.Unimplemented, grpcstatus.Code(err))
+}

@@ -81,8 +81,13 @@ type served struct {
 
 func serve(t *testing.T) *served {
 	t.Helper()
+	return serveAs(t, grpcadapter.ServerConfig{Node: "rear"})
+}
+
+func serveAs(t *testing.T, cfg grpcadapter.ServerConfig) *served {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &served{Server: grpcadapter.NewServer(grpcadapter.ServerConfig{Node: "rear"}), t: t, ctx: ctx}
+	s := &served{Server: grpcadapter.NewServer(cfg), t: t, ctx: ctx}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	s.addr = l.Addr().String()

@@ -39,6 +39,9 @@ const (
 type ServerConfig struct {
 	Node   string       // name of this node
 	Logger *slog.Logger // nil for none
+	// Mesh: there is more than what is exposed here. Until the first catalogue comes,
+	// callers of what is unknown are told to come again.
+	Mesh bool
 }
 
 // Server is the gateway's gRPC server. It serves the instances that are exposed
@@ -57,6 +60,7 @@ type Server struct {
 	changed   chan struct{} // closed with each new directory
 
 	current atomic.Pointer[directory]
+	early   atomic.Bool // no catalogue came yet
 }
 
 // NewServer returns a server that serves nothing yet.
@@ -71,6 +75,7 @@ func NewServer(cfg ServerConfig) *Server {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.current.Store(newDirectory(nil, nil, s.node))
+	s.early.Store(cfg.Mesh)
 	s.grpc = grpc.NewServer(
 		grpc.ForceServerCodecV2(rawCodec),
 		grpc.UnknownServiceHandler(s.handle),
@@ -166,6 +171,7 @@ func (s *Server) SetCatalogue(entries []CatalogueEntry) {
 	defer s.mu.Unlock()
 	s.catalogue = slices.Clone(entries)
 	s.update()
+	s.early.Store(false)
 }
 
 // update makes a new directory. The mutex is held.

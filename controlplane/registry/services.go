@@ -2,6 +2,7 @@ package registry
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -28,7 +29,9 @@ func (i *instance) bridged() bool { return i.spec.GetOrigin().GetProtocol() != m
 
 // Synchronize replaces all services of the calling node by its digest. Instances
 // that cannot be taken are refused one by one; the others count. What was known
-// under a name that is refused now goes too: the node has it no more.
+// under a name that is refused now goes too: the node has it no more. A bridged
+// instance that served and is not in the digest is only down until the next one:
+// a gateway that was started anew has yet to find what is on its networks.
 func (r *Registry) Synchronize(id api.Identity, digest []*meshv1.ServiceInstance) ([]*meshv1.Refusal, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,6 +43,7 @@ func (r *Registry) Synchronize(id api.Identity, digest []*meshv1.ServiceInstance
 	for name := range n.services {
 		remove[name] = true
 	}
+	digest = append(slices.Clip(digest), n.unseen(digest)...)
 	refusals, d, err := r.change(n, digest, remove, true)
 	if err != nil {
 		return nil, err
@@ -51,6 +55,26 @@ func (r *Registry) Synchronize(id api.Identity, digest []*meshv1.ServiceInstance
 	r.publish(d)
 	r.settleIfAll()
 	return refusals, nil
+}
+
+// unseen returns what a digest lacks of the bridged instances that served, as
+// down.
+func (n *node) unseen(digest []*meshv1.ServiceInstance) []*meshv1.ServiceInstance {
+	in := make(map[string]bool, len(digest))
+	for _, s := range digest {
+		in[s.GetName()] = true
+	}
+	var all []*meshv1.ServiceInstance
+	for name, inst := range n.services {
+		if in[name] || !inst.bridged() || inst.spec.GetState() != meshv1.InstanceState_INSTANCE_UP {
+			continue
+		}
+		down := proto.CloneOf(inst.spec)
+		down.State, down.Since = meshv1.InstanceState_INSTANCE_DOWN, timestamppb.New(time.Now())
+		down.Reason = "the gateway of node " + n.Name + " has not seen it since it came back"
+		all = append(all, down)
+	}
+	return all
 }
 
 // Update adds, changes and removes services of the calling node (CAR-15). What a node does

@@ -93,6 +93,25 @@ func TestDigestIsTheTruth(t *testing.T) {
 	require.Empty(t, b.Snapshot().Services)
 }
 
+// A gateway that was started anew gives its first digest before it has found what
+// is on its networks: callers are told so, and not that there is no such thing.
+func TestDigestOfAnEarlyGateway(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	id := b.join("center")
+	b.sync(id, someipService(climate, "left"), grpcService(climate, "right"))
+	b.sync(id)
+	require.Len(t, b.Snapshot().Services, 1, "a native service is what the node says it is")
+	inst := b.instances(left)[0]
+	require.False(t, inst.Up)
+	require.Contains(t, inst.Reason, "has not seen it")
+	b.sync(id, someipService(climate, "left"))
+	require.True(t, b.instances(left)[0].Up)
+	b.sync(id)
+	b.sync(id)
+	require.Empty(t, b.Snapshot().Services, "it is forgotten with the second digest")
+}
+
 func TestLocalhost(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

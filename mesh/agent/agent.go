@@ -58,6 +58,9 @@ type Config struct {
 	// ControlPlane is the gRPC target of the control plane, such as host:port.
 	ControlPlane string
 	State        string // existing directory for the id and the descriptors of others
+	// Complete, if not nil, is closed when the list has all that the node knew from
+	// the start. The digest waits for it: what it lacks is gone for the mesh.
+	Complete <-chan struct{}
 
 	// OnIdentity is told the id and epoch that the node holds: first those of an
 	// earlier run, if there are any, then each that the control plane gives.

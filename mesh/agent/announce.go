@@ -22,6 +22,13 @@ const maxUploads = 8
 // announce gives the control plane all of the list, then each change as it comes;
 // what changes while a request runs goes with the next one (CAR-15).
 func (a *Agent) announce(ctx context.Context, registry meshv1.ServiceRegistryClient) error {
+	if a.cfg.Complete != nil {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-a.cfg.Complete:
+		}
+	}
 	stored := &hashes{}
 	all, change := a.list.all()
 	if err := a.upload(ctx, registry, stored, all); err != nil {

@@ -163,7 +163,7 @@ func (g *gateway) buildMesh() (err error) {
 			EgressAddress: n.Egress.Address.String(), EgressPort: uint32(n.Egress.Port),
 			EgressSocket: n.Egress.Socket, GatewaySocket: g.path(gatewaySocket),
 		},
-		ControlPlane: n.ControlPlane.String(), State: g.state,
+		ControlPlane: n.ControlPlane.String(), State: g.state, Complete: g.natives.asked,
 		OnIdentity: func(id api.Identity) { g.supervisor.SetNodeID(id.ID) }, // CAR-11
 		OnServices: g.setCatalogue,
 		Logger:     g.opts.Logger,
@@ -183,7 +183,7 @@ func (g *gateway) buildMesh() (err error) {
 }
 
 func (g *gateway) buildBridge() (err error) {
-	g.server = grpcadapter.NewServer(grpcadapter.ServerConfig{Node: g.node.Name, Logger: g.opts.Logger})
+	g.server = grpcadapter.NewServer(grpcadapter.ServerConfig{Node: g.node.Name, Mesh: true, Logger: g.opts.Logger})
 	g.importer, err = grpcadapter.NewImporter(grpcadapter.ImporterConfig{
 		Egress: "unix:" + g.node.Egress.Socket, Wanted: g.wanted, Logger: g.opts.Logger,
 	})

@@ -39,6 +39,20 @@ type natives struct {
 	// run is the context of the probes, nil while none run.
 	run    context.Context //nolint:containedctx // probes start and end while the gateway runs
 	probes sync.WaitGroup
+	// asked is closed once each service has had its first answer: a gateway that
+	// was started anew says nothing before, or services that run would seem gone.
+	asked     chan struct{}
+	askedOnce sync.Once
+}
+
+// checkAsked closes asked if it is time. The mutex is held.
+func (n *natives) checkAsked() {
+	for _, s := range n.list {
+		if s.state.Interface == "" {
+			return
+		}
+	}
+	n.askedOnce.Do(func() { close(n.asked) })
 }
 
 // native is one gRPC service.
@@ -55,7 +69,7 @@ func nameOf(s config.Service) string { return model.MeshName(s.Interface, s.Inst
 // loadNatives reads the node file's services and what commands changed since.
 func (g *gateway) loadNatives() error {
 	n := &g.natives
-	n.list = map[string]*native{}
+	n.list, n.asked = map[string]*native{}, make(chan struct{})
 	path := g.path(servicesFile)
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -85,6 +99,7 @@ func (g *gateway) runNatives(ctx context.Context) error {
 	for _, s := range n.list {
 		g.probe(s) //nolint:contextcheck // it is n.run
 	}
+	n.checkAsked()
 	n.mu.Unlock()
 	<-ctx.Done()
 	n.mu.Lock()
@@ -129,6 +144,7 @@ func (g *gateway) setNative(ctx context.Context, s *native, up bool, reason stri
 	g.log.Info("native service", "name", in.Name(), "up", up, "reason", reason)
 	s.state = in
 	g.agent.Set(nativeSource, in)
+	g.natives.checkAsked()
 }
 
 // dropNatives says that the native services are gone.
@@ -196,6 +212,7 @@ func (g *gateway) removeNative(name string) error {
 	}
 	delete(n.list, name)
 	g.agent.Remove(nativeSource, name)
+	n.checkAsked()
 	return nil
 }
 

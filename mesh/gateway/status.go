@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	goruntime "runtime"
 	"time"
 
 	"carisma.dev/gateway/bridge"
@@ -24,6 +25,7 @@ type Status struct {
 	Networks     []NetworkStatus    `json:"networks"`
 	Instances    []InstanceStatus   `json:"instances"`
 	Mesh         int                `json:"mesh"` // services of the mesh that are known
+	Goroutines   int                `json:"goroutines"`
 }
 
 // ControlPlaneStatus is the connection to the control plane.
@@ -76,7 +78,7 @@ func (g *gateway) status() *Status {
 			Address: g.node.ControlPlane.String(), Connected: a.Connected, Since: a.Since, Reason: a.Reason, Refused: a.Refused,
 		},
 		Envoy: g.supervisor.State(), ADS: g.relay.State(), Mesh: g.catalogue.size(),
-		Networks: []NetworkStatus{}, Instances: g.nativeStatus(),
+		Networks: []NetworkStatus{}, Instances: g.nativeStatus(), Goroutines: goruntime.NumGoroutine(),
 	}
 	for _, n := range g.networks {
 		s.Networks = append(s.Networks, n.status())
