@@ -52,6 +52,11 @@ interop: ## the flows against Envoy, vsomeip and grpcurl in network namespaces
 	@interop/peers/deps.sh run interop
 	@.ci/interop -v
 
+.PHONY: matrix
+matrix: ## write the interop matrix in docs/interop.md from a run of all its cells
+	@interop/peers/deps.sh interop
+	@.ci/matrix
+
 .PHONY: bench
 bench: build ## measure against vsomeip and plain gRPC: a table and JSON
 	@interop/peers/deps.sh run interop

@@ -37,6 +37,7 @@ func (s *session) methods(server, client *program) {
 		}
 		if s.peer.answersUnknown(s.role) {
 			require.Equal(s, "3 -", call(client, transport, matrix.Unknown, "-"))
+			s.worked(matrix.Errors, way)
 		}
 		if s.peer.can(s.role, matrix.FireAndForget) {
 			payload := s.payload(8)
@@ -103,28 +104,38 @@ func (s *session) value(e matrix.Event) string {
 	return hex.EncodeToString([]byte(matrix.FieldValue))
 }
 
+// reach waits until calls work, however often they fail before: a server may offer
+// one transport ahead of the other, or have been killed.
+func (s *session) reach(client *program) {
+	s.Helper()
+	for _, transport := range s.peer.transports(s.role) {
+		deadline := time.Now().Add(patience)
+		for ok := false; !ok; {
+			require.True(s, time.Now().Before(deadline), "calls over %s do not work", transport)
+			payload := s.payload(8)
+			client.say("call", transport, id(matrix.Echo), payload)
+			_, ok = client.await("answer 0 "+payload, 300*time.Millisecond)
+		}
+	}
+	client.drop("answer")
+	client.drop("failed")
+}
+
 // all does what the two sides can do.
 func (s *session) all(server, client *program) {
 	s.Helper()
 	client.until("up")
+	s.reach(client)
 	s.methods(server, client)
 	for _, e := range s.events {
 		s.deliver(server, client, e)
 	}
 }
 
-// again waits until calls work, however often they fail before.
+// again does some of it after a restart.
 func (s *session) again(server, client *program) {
 	s.Helper()
-	transport := s.peer.transports(s.role)[0]
-	require.Eventually(s, func() bool {
-		payload := s.payload(8)
-		client.say("call", transport, id(matrix.Echo), payload)
-		_, ok := client.await("answer 0 "+payload, 300*time.Millisecond)
-		return ok
-	}, patience, 10*time.Millisecond)
-	client.drop("answer")
-	client.drop("failed")
+	s.reach(client)
 	for _, e := range s.events {
 		if slices.Contains([]uint16{matrix.EventUDP.ID, matrix.FieldUDP.ID, matrix.EventTCP.ID}, e.ID) {
 			s.deliver(server, client, e)

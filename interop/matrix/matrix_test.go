@@ -14,6 +14,8 @@ import (
 
 func TestVsomeip(t *testing.T) { run(t, vsomeip(t)) }
 
+func TestPysomeip(t *testing.T) { run(t, pysomeip(t)) }
+
 // run does the cells of one peer. CI does those of IPv4 and of the peer as server,
 // without restarts.
 func run(t *testing.T, p peer) {
@@ -27,18 +29,32 @@ func run(t *testing.T, p peer) {
 			}
 			t.Run(name+"/ours first", func(t *testing.T) { oursFirst(newSession(t, p, role, f)) })
 			t.Run(name+"/restarts", func(t *testing.T) { restarts(newSession(t, p, role, f)) })
+			if p.can(role, matrix.SecondAddress) {
+				t.Run(name+"/second address", func(t *testing.T) { secondAddress(newShared(t, p, role, f)) })
+			}
 		}
 	}
 }
 
-// oursFirst starts our stack ahead of the peer, does all they can, and has tshark
-// count: our stack has sent and received just what it says.
+// oursFirst starts our stack ahead of the peer, so that it hears every message.
 func oursFirst(s *session) {
+	counted(s)
+	s.worked(matrix.OursFirst)
+}
+
+// secondAddress does the same where both are in one namespace (RB-9).
+func secondAddress(s *session) {
+	counted(s)
+	s.worked(matrix.SecondAddress)
+}
+
+// counted does all that the two sides can, and has tshark count: our stack has sent
+// and received just what it says.
+func counted(s *session) {
 	ours := s.startOurs()
 	theirs := s.startTheirs()
 	server, client := s.sides(ours, theirs)
 	s.all(server, client)
-	s.worked(matrix.OursFirst)
 	theirs.stop()
 	if client == ours {
 		client.until("down") // the peer withdraws what it offers

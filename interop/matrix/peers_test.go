@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"carisma.dev/gateway/interop/matrix"
 	"carisma.dev/gateway/interop/peers"
 	"carisma.dev/gateway/vehicles/hosts"
@@ -68,6 +70,29 @@ var (
 	bothFamilies   = []family{ipv4, ipv6}
 	bothTransports = []string{"udp", "tcp"}
 )
+
+// python is the command of a program of interop/python.
+func python(t *testing.T, program string) []string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "python", program))
+	require.NoError(t, err)
+	return []string{needPeer(t, peers.Python), path}
+}
+
+// pysomeip has no TCP, TP, E2E nor multicast events. Its application may answer one
+// error code only.
+func pysomeip(t *testing.T) peer {
+	t.Helper()
+	scoped := ipv6
+	scoped.discovery = "ff02::77:9" // its addresses have a zone, which the system takes with those of the link only
+	some := ability{
+		families: []family{ipv4, scoped}, transports: []string{"udp"}, without: []matrix.What{matrix.SegmentedCall, matrix.SecondAddress},
+		events: []matrix.Event{matrix.EventUDP, matrix.FieldUDP}, unknown: true,
+	}
+	p := peer{name: "pysomeip", command: python(t, "pysomeip_peer.py"), serve: some, use: some}
+	p.serve.refuses = "9" // as client it does not parse codes of applications
+	return p
+}
 
 // vsomeip can do everything. It leaves unknown methods to its application, and what
 // is not there stays without answer.

@@ -1,0 +1,41 @@
+package matrix
+
+// Peers are the foreign stacks, in the order of the page. Each runs as a program on
+// it.
+var Peers = []string{"vsomeip", "pysomeip"}
+
+// reason is why a peer has nothing in some rows.
+type reason struct {
+	peer string
+	role Role // of the peer; empty: both
+	what []What
+	why  string
+}
+
+var protected = []What{ProtectedP01, ProtectedP04, ProtectedP07}
+
+var reasons = []reason{
+	{"pysomeip", "", []What{MulticastOf}, "joins no eventgroup's multicast group and sends to none"},
+	{"pysomeip", "", []What{SegmentedCall, SegmentedOf}, "has no TP"},
+	{"pysomeip", "", protected, "has no E2E protection"},
+	{"pysomeip", "", []What{SecondAddress}, "binds the SD group so that only programs of its own kind can (SO_REUSEPORT alone)"},
+}
+
+// limits are what holds for all that a peer does.
+var limits = map[string]string{
+	"pysomeip": "UDP only; as server its application has one error code (0x09), as client it takes those of the protocol only",
+}
+
+func whyNot(peer string, role Role, what What) string {
+	for _, r := range reasons {
+		if r.peer != peer || r.role != "" && r.role != role {
+			continue
+		}
+		for _, w := range r.what {
+			if w == what {
+				return r.why
+			}
+		}
+	}
+	return ""
+}
