@@ -86,6 +86,10 @@ func newDirectory(locals map[string]*local, catalogue []CatalogueEntry, node str
 		if l := locals[e.Name]; l != nil && (l.svc != nil || e.NodeName == node || !e.Up) {
 			continue
 		}
+		// Of replicas one that is up speaks for all, and of those the oldest.
+		if t := d.targets[e.Name]; t != nil && (!e.Up || t.up && !e.Since.Before(t.since)) {
+			continue
+		}
 		d.add(e.Interface, &target{
 			name: e.Name, instance: e.Instance, up: e.Up, reason: e.Reason, since: e.Since,
 			descriptors: e.Descriptors, node: e.NodeName,

@@ -146,8 +146,9 @@ func (r *Registry) endGrace() {
 		return
 	}
 	// Nodes had no chance to be heard while the control plane stood still.
-	if r.notice(time.Now()); !r.awake.IsZero() && time.Since(r.awake) < r.cfg.Lease {
-		r.grace.Reset(r.cfg.Lease)
+	again := min(r.cfg.Lease, Grace)
+	if r.notice(time.Now()); !r.awake.IsZero() && time.Since(r.awake) < again {
+		r.grace.Reset(again)
 		return
 	}
 	r.settle()

@@ -18,7 +18,8 @@ func (c *Cache) Await(ctx context.Context, version uint64, service string) (ackn
 	defer func() { c.waiting-- }()
 	for {
 		acknowledged, late = c.answeredOf(version, service)
-		if len(late) == 0 && c.applied >= version || ctx.Err() != nil {
+		done := len(late) == 0 && c.applied >= version && !c.arriving[service]
+		if done || ctx.Err() != nil {
 			return acknowledged, late
 		}
 		news := c.news
@@ -43,7 +44,7 @@ func (c *Cache) answeredOf(version uint64, service string) (acknowledged, late [
 	for _, n := range c.nodes {
 		switch {
 		case n.stream == nil:
-		case c.applied >= version && n.took(service):
+		case c.applied >= version && n.took(clustersOf(service)...):
 			acknowledged = append(acknowledged, n.name)
 		default:
 			late = append(late, n.name)
@@ -54,9 +55,12 @@ func (c *Cache) answeredOf(version uint64, service string) (acknowledged, late [
 	return acknowledged, late
 }
 
-// took reports whether the node's proxy has what there is of a service.
-func (n *node) took(service string) bool {
-	names := []string{service, localCluster(service), remoteCluster(service), ingressCluster(service)}
+func clustersOf(service string) []string {
+	return []string{service, localCluster(service), remoteCluster(service), ingressCluster(service)}
+}
+
+// took reports whether the node's proxy has what there is of clusters.
+func (n *node) took(names ...string) bool {
 	for _, t := range []string{resourcev3.ClusterType, resourcev3.EndpointType} {
 		set, sub := n.sets[t], n.stream.subs[t]
 		for _, name := range names {

@@ -20,9 +20,11 @@ type Cache struct {
 	nodes   map[string]*node   // by node id
 	streams map[string]*stream // by stream key
 	counts  Counts
-	applied uint64        // version of the registry
-	waiting int           // callers of Await
-	news    chan struct{} // closed, while some wait, when they should look again
+	applied uint64 // version of the registry
+	waiting int    // callers of Await and listen
+	// arriving has the services with an instance that others do not see yet.
+	arriving map[string]bool
+	news     chan struct{} // closed, while some wait, when they should look again
 }
 
 var _ cachev3.Cache = (*Cache)(nil)
@@ -61,7 +63,7 @@ type set struct {
 
 // NewCache returns an empty cache.
 func NewCache(log *slog.Logger) *Cache {
-	return &Cache{log: log, nodes: map[string]*node{}, streams: map[string]*stream{}, news: make(chan struct{})}
+	return &Cache{log: log, nodes: map[string]*node{}, streams: map[string]*stream{}, arriving: map[string]bool{}, news: make(chan struct{})}
 }
 
 // Update is the change of one node.

@@ -3,6 +3,7 @@ package xds
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"google.golang.org/grpc/codes"
@@ -20,11 +21,14 @@ type Translator struct {
 	clusters map[string]*serviceClusters
 	routes   *Resource // of every egress
 	nodes    map[string]bool
+	arrivals arrivals
 }
 
 // NewTranslator returns a translator that Run runs.
 func NewTranslator(cache *Cache, log *slog.Logger) *Translator {
-	return &Translator{cache: cache, log: log, clusters: map[string]*serviceClusters{}, nodes: map[string]bool{}}
+	return &Translator{
+		cache: cache, log: log, clusters: map[string]*serviceClusters{}, nodes: map[string]bool{}, arrivals: newArrivals(),
+	}
 }
 
 // Run translates the registry and each change of it until ctx ends.
@@ -33,12 +37,46 @@ func (t *Translator) Run(ctx context.Context, r *registry.Registry) {
 	defer sub.Close()
 	t.Translate(snap, everythingOf(snap))
 	for {
+		changes, ok := t.next(ctx, sub)
+		if !ok {
+			return
+		}
+		if changes.Services == nil {
+			changes, snap = sub.Take()
+		}
+		t.Translate(snap, changes)
+	}
+}
+
+// next waits until the registry changed, or an instance arrived. Only then it
+// returns changes by itself.
+func (t *Translator) next(ctx context.Context, sub *registry.Subscription) (changes registry.Changes, ok bool) {
+	for {
+		news, unlisten := t.cache.listen()
+		arrived, next := t.arrivals.admit(t.cache.atIngress, time.Now())
+		if len(arrived) > 0 {
+			unlisten()
+			return registry.Changes{Services: arrived}, true
+		}
+		over := time.NewTimer(time.Until(next))
+		if next.IsZero() { // nothing arrives
+			over.Stop()
+			news = nil
+		}
+		more := false
 		select {
 		case <-ctx.Done():
-			return
 		case <-sub.Ready():
-			changes, now := sub.Take()
-			t.Translate(now, changes)
+			ok = true
+		case <-news:
+			more = true
+		case <-over.C:
+			more = true
+		}
+		over.Stop()
+		unlisten()
+		if !more {
+			return registry.Changes{}, ok
 		}
 	}
 }
@@ -65,6 +103,10 @@ func (t *Translator) Translate(snap *registry.Snapshot, changes registry.Changes
 			t.routes = r
 		}
 	}
+	for name := range changes.Services {
+		t.arrivals.take(name, snap.Services[name], snap.Settled, t.cache.connected, time.Now())
+	}
+	t.cache.setArriving(t.arrivals.arriving)
 	updates := make([]Update, 0, len(snap.Nodes))
 	for id, n := range snap.Nodes {
 		if n.Proxy == nil {
@@ -144,7 +186,7 @@ func (t *Translator) service(u *Update, name string, s *registry.Service) {
 		clusters = c
 		t.clusters[name] = c
 	}
-	route := view.RouteOf(u.Node, s)
+	route := view.RouteOf(u.Node, t.arrivals.seen(u.Node, s))
 	var near, far []view.Endpoint
 	switch route.Class {
 	case view.Local:
