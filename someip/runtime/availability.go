@@ -11,10 +11,12 @@ import (
 // available records that an instance is offered. n.mu is held, as for all here.
 func (n *Network) available(a sd.Available) {
 	now := Availability{
-		Key: a.Key, Minor: a.Minor, Endpoints: a.Endpoints, Configuration: a.Configuration, Up: true, Since: n.now(),
+		Key: a.Key, Minor: a.Minor, Endpoints: a.Endpoints, Configuration: a.Configuration, LoadBalancing: a.LoadBalancing,
+		Up: true, Since: n.now(),
 	}
 	if was := n.seen[a.Key]; was.Up {
-		if was.Endpoints == now.Endpoints && was.Minor == now.Minor && slices.Equal(was.Configuration, now.Configuration) {
+		if was.Endpoints == now.Endpoints && was.Minor == now.Minor && slices.Equal(was.Configuration, now.Configuration) &&
+			sameRank(was.LoadBalancing, now.LoadBalancing) {
 			return
 		}
 		now.Since = was.Since
@@ -29,6 +31,8 @@ func (n *Network) available(a sd.Available) {
 	}
 	n.changed(now)
 }
+
+func sameRank(a, b *LoadBalancing) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // unavailable records that an instance is no more, and ends what depends on it.
 func (n *Network) unavailable(key InstanceKey, reason Reason) {
@@ -104,7 +108,10 @@ func (n *Network) needConnection(a sd.NeedConnection) {
 
 // linkUp tells discovery of a connection.
 func (n *Network) linkUp(l *link, c *endpoint.Conn) {
-	n.step(func(m *sd.Machine) []sd.Action { return m.Connected(n.now(), l.remote, c.LocalAddr()) })
+	n.step(func(m *sd.Machine) []sd.Action {
+		n.staticLink(l)
+		return m.Connected(n.now(), l.remote, c.LocalAddr())
+	})
 }
 
 // linkDown fails the calls that went over a connection that has ended (SES-7),
@@ -122,6 +129,7 @@ func (n *Network) linkDown(l *link, c *endpoint.Conn) {
 		if l.conn.Load() != nil || n.links[l.remote] != l {
 			return nil // connected again already, or nobody's any more
 		}
+		n.staticLink(l)
 		return m.Disconnected(n.now(), l.remote)
 	})
 }

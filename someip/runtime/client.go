@@ -150,8 +150,11 @@ func (c *Client) Send(ctx context.Context, method uint16, reliable bool, payload
 		c.mu.Unlock()
 		return ErrClosed
 	}
-	c.session = someip.NextSession(c.session)
-	session := c.session
+	var session uint16
+	if !c.n.cfg.NoSessions || t != nil && t.tp != nil {
+		c.session = someip.NextSession(c.session)
+		session = c.session
+	}
 	c.mu.Unlock()
 	m := someip.NewRequestNoReturn(c.key.Service, method, c.key.Major, c.id, session, payload)
 	if err := w.send(m, t, party{client: c.id}); err != nil {

@@ -87,6 +87,9 @@ type NetworkConfig struct {
 	// Strict drops a request whose return code is not 0 instead of serving
 	// it as if the code were 0 (RC-1).
 	Strict bool
+	// NoSessions sends events and fire-and-forget requests with session 0, but for
+	// segmented ones (SES-1, TP-4). Calls always have one (SES-2).
+	NoSessions bool
 	// SilentOnWrongProtocol drops a request of another protocol version instead
 	// of answering E_WRONG_PROTOCOL_VERSION (HDR-3).
 	SilentOnWrongProtocol bool
@@ -107,6 +110,18 @@ type SDConfig struct {
 	SubscribeTTL         time.Duration // 5 s, whole seconds; must exceed the offer cycle of peers (SUB-2)
 	RequestResponseMin   time.Duration // 10 ms; set Max to a negative value for no delay
 	RequestResponseMax   time.Duration // 50 ms
+	// SubscribeDelayMin and Max bound the wait before Subscribes that a multicast
+	// offer triggers. 0 and 0: none.
+	SubscribeDelayMin, SubscribeDelayMax time.Duration
+	// TTLFactor stretches the lifetimes that peers give, for networks that lose
+	// messages. 0: 1.
+	TTLFactor int
+	// MaxSubscribers bounds the subscriptions of one peer to one eventgroup. 0: 16.
+	MaxSubscribers int
+	// AnySourcePort accepts service discovery from ports other than Port (case 73).
+	AnySourcePort bool
+	// InitialDataControl announces explicit initial data control (SUB-7).
+	InitialDataControl bool
 }
 
 func (c SDConfig) withDefaults() SDConfig {
@@ -127,6 +142,8 @@ func (c SDConfig) withDefaults() SDConfig {
 	}
 	c.CyclicOfferDelay = orDefault(c.CyclicOfferDelay, time.Second)
 	c.TTL = orDefault(c.TTL, 3*time.Second)
+	c.TTLFactor = orDefault(c.TTLFactor, 1)
+	c.SubscribeDelayMax = max(c.SubscribeDelayMin, c.SubscribeDelayMax)
 	c.SubscribeTTL = orDefault(c.SubscribeTTL, 5*time.Second)
 	return c
 }

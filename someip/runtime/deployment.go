@@ -22,11 +22,37 @@ type Deployment struct {
 	// Requests and Responses are by method id, Events by event id. What is not
 	// listed has the zero MessageConfig.
 	Requests, Responses, Events map[uint16]MessageConfig
+	// Minor is the minor version that MinorMatch compares offers with.
+	Minor      uint32
+	MinorMatch MinorMatch
 	// TLS and DTLS protect its connections and its datagrams; nil: nothing does.
 	// Package endpoint/secure has both. What came unprotected is not taken where it
 	// should not be, so there are no multicast events with DTLS.
 	TLS  endpoint.StreamLayer
 	DTLS endpoint.PacketLayer
+}
+
+// MinorMatch says which offers are taken by their minor version (CL-7). An instance
+// that is offered in another one is as if it were not.
+type MinorMatch uint8
+
+// Ways to match.
+const (
+	MinorAny     MinorMatch = iota // whatever it is
+	MinorMinimum                   // that of the deployment, or above
+	MinorExact                     // that of the deployment
+)
+
+// acceptsMinor reports whether an offer is taken. n.mu is held.
+func (n *Network) acceptsMinor(key InstanceKey, minor uint32) bool {
+	switch d := n.deploymentOf(key); d.MinorMatch {
+	case MinorMinimum:
+		return minor >= d.Minor
+	case MinorExact:
+		return minor == d.Minor
+	default:
+		return true
+	}
 }
 
 // MessageConfig says how the messages of one method or event travel in one
@@ -135,13 +161,16 @@ func (t *traits) handled(size int) bool {
 
 // wiringOf returns the wiring of an instance, new. n.mu is held.
 func (n *Network) wiringOf(key InstanceKey) (*wiring, error) {
-	d, ok := n.deployments[key]
-	if !ok {
-		any := key
-		any.Instance = someip.AnyInstance
-		d = n.deployments[any]
+	return n.compile(n.deploymentOf(key), key)
+}
+
+// deploymentOf returns what was deployed for an instance. n.mu is held.
+func (n *Network) deploymentOf(key InstanceKey) Deployment {
+	if d, ok := n.deployments[key]; ok {
+		return d
 	}
-	return n.compile(d, key)
+	key.Instance = someip.AnyInstance
+	return n.deployments[key]
 }
 
 func (n *Network) compile(d Deployment, key InstanceKey) (*wiring, error) {

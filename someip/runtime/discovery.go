@@ -19,8 +19,9 @@ type discovery struct {
 	stop               chan struct{}
 }
 
-func newMachine(nc NetworkConfig) (*sd.Machine, error) {
-	c := sd.DefaultConfig()
+func (n *Network) newMachine() (*sd.Machine, error) {
+	nc, c := n.cfg, sd.DefaultConfig()
+	c.AcceptMinor = n.acceptsMinor
 	c.Address = nc.Address.Addr()
 	if !nc.AnySubnet {
 		c.Subnet = nc.Address.Masked()
@@ -29,6 +30,11 @@ func newMachine(nc NetworkConfig) (*sd.Machine, error) {
 	c.InitialDelayMin, c.InitialDelayMax = nc.SD.InitialDelayMin, nc.SD.InitialDelayMax
 	c.RepetitionsBaseDelay, c.RepetitionsMax = nc.SD.RepetitionsBaseDelay, nc.SD.RepetitionsMax
 	c.CyclicOfferDelay = nc.SD.CyclicOfferDelay
+	c.SubscribeDelayMin, c.SubscribeDelayMax = nc.SD.SubscribeDelayMin, nc.SD.SubscribeDelayMax
+	c.TTLFactor, c.AnySourcePort, c.InitialDataControl = nc.SD.TTLFactor, nc.SD.AnySourcePort, nc.SD.InitialDataControl
+	if nc.SD.MaxSubscribers > 0 {
+		c.Limits.SubscribersPerGroup = nc.SD.MaxSubscribers
+	}
 	c.RequestResponseDelayMin, c.RequestResponseDelayMax = nc.SD.RequestResponseMin, nc.SD.RequestResponseMax
 	c.TTL, c.SubscribeTTL = uint32(nc.SD.TTL/time.Second), uint32(nc.SD.SubscribeTTL/time.Second)
 	return sd.New(c, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
@@ -157,9 +163,13 @@ func (n *Network) act(a sd.Action) {
 			n.log.Warn("sd.send", "to", a.To, "error", err)
 		}
 	case sd.Available:
-		n.available(a)
+		if n.statics[a.Key] == nil {
+			n.available(a)
+		}
 	case sd.Unavailable:
-		n.unavailable(a.Key, reasons[a.Reason])
+		if n.statics[a.Key] == nil {
+			n.unavailable(a.Key, reasons[a.Reason])
+		}
 	case sd.OfferConflict:
 		n.conflict(a)
 	case sd.NeedConnection:

@@ -49,6 +49,7 @@ const (
 	ReasonMismatch       Reason = "not offered over the transport of the eventgroup"
 	ReasonPending        Reason = "not acknowledged yet"
 	ReasonClosed         Reason = "closed locally"
+	ReasonOtherVersion   Reason = "offered in another minor version"
 )
 
 var reasons = map[sd.Reason]Reason{
@@ -59,6 +60,7 @@ var reasons = map[sd.Reason]Reason{
 	sd.ReasonDisconnected: ReasonConnection,
 	sd.ReasonLinkDown:     ReasonLinkDown,
 	sd.ReasonWithdrawn:    ReasonClosed,
+	sd.ReasonOtherVersion: ReasonOtherVersion,
 }
 
 // UnavailableError says that an instance cannot be reached, why, and since when.

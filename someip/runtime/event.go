@@ -120,7 +120,9 @@ func (e *event) sendTo(w way) error {
 
 // encode makes the next message of the event. e.traits is locked.
 func (e *event) encode(buf *[]byte, payload []byte) (err error) {
-	e.session = someip.NextSession(e.session)
+	if !e.o.n.cfg.NoSessions || e.traits != nil && e.traits.tp != nil {
+		e.session = someip.NextSession(e.session)
+	}
 	m := someip.NewNotification(e.o.key.Service, e.cfg.ID, e.o.key.Major, e.session, payload)
 	if *buf, err = e.traits.append((*buf)[:0], party{}, m); err != nil {
 		return err
@@ -139,6 +141,15 @@ func (e *event) subscribe(targets []way, a sd.SubscriberAdded) {
 	defer e.mu.Unlock()
 	e.targets = targets
 	if ok && a.Initial && e.cfg.Field && e.known {
+		e.sendInitial(w, initialTries)
+	}
+}
+
+// initial sends the value of a field, if it has one, to somebody new.
+func (e *event) initial(w way) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cfg.Field && e.known {
 		e.sendInitial(w, initialTries)
 	}
 }

@@ -36,3 +36,14 @@ func Ended(o *Offering) bool {
 	defer o.n.mu.Unlock()
 	return o.stopped || o.n.closed
 }
+
+// AbortLink closes the TCP connections of the client side.
+func AbortLink(n *Network) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, l := range n.links {
+		if c := l.conn.Load(); c != nil {
+			c.Abort()
+		}
+	}
+}

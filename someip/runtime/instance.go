@@ -25,6 +25,10 @@ func matches(k InstanceKey, f Filter) bool {
 // is not offered over that transport.
 type Endpoints = sd.Endpoints
 
+// LoadBalancing ranks instances of a service: those of the lowest Priority are
+// preferred, and chosen among at random in proportion to their Weight.
+type LoadBalancing = sd.LoadBalancing
+
 // Availability tells that an instance appeared, changed or went.
 type Availability struct {
 	Key       InstanceKey
@@ -32,6 +36,9 @@ type Availability struct {
 	Endpoints Endpoints // those of the last offer, also when it went
 	// Configuration are the items of the offer's configuration options.
 	Configuration []string
+	// LoadBalancing ranks the instance among those of its service; nil: its offer
+	// does not.
+	LoadBalancing *LoadBalancing
 	Up            bool
 	Reason        Reason    // why it is not up
 	Since         time.Time // of this state

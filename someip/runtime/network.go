@@ -46,6 +46,7 @@ type Network struct {
 	upstreams map[sd.SubscriptionKey]*upstream
 	observers []*observer
 	finds     map[InstanceKey]int
+	statics   map[InstanceKey]*StaticInstance
 	// deployments are by instance, or by service with AnyInstance.
 	deployments map[InstanceKey]Deployment
 	secured     map[endpoint.PacketLayer]endpoint.PacketSocket // further sockets of the client side
@@ -60,23 +61,24 @@ func newNetwork(cfg NetworkConfig, log *slog.Logger) (*Network, error) {
 	cfg.CallTimeout = orDefault(cfg.CallTimeout, DefaultCallTimeout)
 	cfg.DrainTimeout = orDefault(cfg.DrainTimeout, DefaultDrainTimeout)
 	cfg.MaxMessage = orDefault(cfg.MaxMessage, endpoint.DefaultMaxMessage)
-	machine, err := newMachine(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("runtime: network %q: %w", cfg.Name, err)
-	}
 	n := &Network{
-		cfg: cfg, log: log, machine: machine,
+		cfg: cfg, log: log,
 		clients:     make([]atomic.Pointer[Client], int(cfg.ClientIDs.Last-cfg.ClientIDs.First)+1),
 		seen:        make(map[InstanceKey]Availability),
 		remotes:     make(map[InstanceKey]*remote),
 		links:       make(map[netip.AddrPort]*link),
 		upstreams:   make(map[sd.SubscriptionKey]*upstream),
 		finds:       make(map[InstanceKey]int),
+		statics:     make(map[InstanceKey]*StaticInstance),
 		deployments: make(map[InstanceKey]Deployment),
 		secured:     make(map[endpoint.PacketLayer]endpoint.PacketSocket),
 		offerings:   make(map[InstanceKey]*Offering),
 		udpPorts:    make(map[uint16]*port),
 		tcpPorts:    make(map[uint16]*port),
+	}
+	var err error
+	if n.machine, err = n.newMachine(); err != nil {
+		return nil, fmt.Errorf("runtime: network %q: %w", cfg.Name, err)
 	}
 	n.requests.idle = make(chan struct{}, 1)
 	n.segments.init(cfg.Reassembly)

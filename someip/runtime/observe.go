@@ -67,8 +67,8 @@ func (n *Network) changed(a Availability) {
 
 // find and stopFind count how many want an instance to be looked for. n.mu is held.
 func (n *Network) find(key InstanceKey) {
-	if key.Service == someip.AnyService {
-		return // offers come without asking
+	if key.Service == someip.AnyService || n.statics[key] != nil {
+		return // offers come without asking, or need not come
 	}
 	n.finds[key]++
 	if n.finds[key] == 1 {

@@ -107,14 +107,23 @@ func (n *Network) start(o *Offering) (err error) {
 	if o.tcp, err = n.openPort(o.cfg.TCPPort, true, o); err != nil {
 		return err
 	}
-	actions, err := n.machine.Offer(n.now(), o.spec())
-	if err != nil {
-		return err
+	var actions []sd.Action
+	if !o.cfg.Unannounced {
+		if actions, err = n.machine.Offer(n.now(), o.spec()); err != nil {
+			return err
+		}
 	}
 	n.offerings[o.key] = o
 	o.udp.add(o)
 	o.tcp.add(o)
-	n.log.Info("offer.start", "instance", o.key, "udp", o.udp.addr(), "tcp", o.tcp.addr())
+	n.log.Info("offer.start", "instance", o.key, "udp", o.udp.addr(), "tcp", o.tcp.addr(), "announced", !o.cfg.Unannounced)
+	o.subscribers = o.staticSubscribers()
+	for _, e := range o.events {
+		if targets := o.targets(e); len(targets) > 0 {
+			e.setTargets(targets)
+			o.tellSubscribers(e, len(targets))
+		}
+	}
 	n.perform(actions)
 	return nil
 }
@@ -124,7 +133,7 @@ func (o *Offering) spec() sd.OfferSpec {
 	spec := sd.OfferSpec{
 		Key: o.key, Minor: o.cfg.Minor,
 		Endpoints:     sd.Endpoints{UDP: o.udp.addr(), TCP: o.tcp.addr()},
-		AnyEventgroup: o.cfg.Groups != nil, Configuration: o.cfg.Configuration,
+		AnyEventgroup: o.cfg.Groups != nil, Configuration: o.cfg.Configuration, LoadBalancing: o.cfg.LoadBalancing,
 	}
 	for _, e := range o.cfg.Events {
 		for _, id := range e.Eventgroups {

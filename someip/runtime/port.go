@@ -26,6 +26,8 @@ type port struct {
 	packets endpoint.PacketSocket // udp, or what protects it
 	layer   any                   // that does, or protects tcp
 
+	conns map[*endpoint.Conn]struct{} // of tcp; guarded by n.mu
+
 	services atomic.Pointer[map[uint16][]*Offering] // replaced, never changed, under n.mu
 
 	requests atomic.Int64 // those that wait for an answer
@@ -57,7 +59,7 @@ func (n *Network) openPort(number uint16, reliable bool, o *Offering) (*port, er
 		}
 		return p, nil
 	}
-	p := &port{n: n, number: number, layer: layer}
+	p := &port{n: n, number: number, layer: layer, conns: make(map[*endpoint.Conn]struct{})}
 	p.services.Store(new(map[uint16][]*Offering))
 	if err := p.listen(o.wiring, reliable); err != nil {
 		return nil, err
@@ -210,7 +212,10 @@ func (p *port) close() error {
 // Opened implements [endpoint.AcceptHandler]: discovery takes subscriptions to TCP
 // events only from who is connected (SUB-9).
 func (p *port) Opened(c *endpoint.Conn) {
-	p.n.step(func(m *sd.Machine) []sd.Action { return m.Accepted(p.n.now(), c.LocalAddr(), c.RemoteAddr()) })
+	p.n.step(func(m *sd.Machine) []sd.Action {
+		p.connected(c, true)
+		return m.Accepted(p.n.now(), c.LocalAddr(), c.RemoteAddr())
+	})
 }
 
 // Message implements [endpoint.ConnHandler].
@@ -224,6 +229,7 @@ func (p *port) Closed(c *endpoint.Conn, err error) {
 	}
 	n.mu.Lock()
 	if !n.closed {
+		p.connected(c, false)
 		n.perform(n.machine.Closed(n.now(), c.LocalAddr(), c.RemoteAddr()))
 		p.release()
 	}

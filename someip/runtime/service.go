@@ -15,6 +15,12 @@ type ServiceConfig struct {
 	// Eventgroups are those of the groups that Events name whose events may go by
 	// multicast.
 	Eventgroups []EventgroupConfig
+	// Unannounced keeps the offer from service discovery: clients know of it
+	// otherwise (SUB-15). Nobody can subscribe then; TCP events go to every
+	// connection.
+	Unannounced bool
+	// Subscribers get events whether they subscribed or not.
+	Subscribers []StaticSubscriber
 	// Methods are those that exist; others are answered E_UNKNOWN_METHOD.
 	// Nil: the handler gets every request and decides.
 	Methods []MethodConfig
@@ -31,6 +37,8 @@ type ServiceConfig struct {
 	IgnoreConflict func(configuration []string) bool
 	// Configuration items, "key=value" each, go with the offer.
 	Configuration []string
+	// LoadBalancing ranks the instance among those of its service, if not nil.
+	LoadBalancing *LoadBalancing
 	// Groups, if set, decides which eventgroups there are, in place of Events: for
 	// an instance whose events are not known beforehand. Its events are sent by
 	// [Offering.NotifyGroup].

@@ -24,6 +24,9 @@ func (o *Offering) checkEventgroup(g EventgroupConfig) error {
 // eventgroups that it subscribed to. n.mu is held.
 func (o *Offering) targets(e *event) []way {
 	list, reached := o.multicasts(e)
+	if e.cfg.Reliable {
+		list = o.connections()
+	}
 	for _, s := range o.subscribers {
 		if !slices.Contains(e.cfg.Eventgroups, s.Eventgroup) || slices.Contains(reached, s.Peer) {
 			continue

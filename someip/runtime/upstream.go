@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,7 +20,8 @@ type upstream struct {
 	status    atomic.Pointer[SubscriptionStatus]
 	consumers atomic.Pointer[[]*Subscription] // replaced, never changed, under n.mu
 
-	udp, tcp bool // what is subscribed for; guarded by n.mu
+	udp, tcp bool           // what is subscribed for; guarded by n.mu
+	joined   netip.AddrPort // group of a static instance; guarded by n.mu
 
 	mu   sync.Mutex // guards seen
 	seen map[uint16]struct{}
@@ -71,10 +73,6 @@ func (n *Network) attach(r *remote, s *Subscription) error {
 	}
 	udp, tcp := u.udp || s.cfg.Unreliable, u.tcp || s.cfg.Reliable
 	if udp != u.udp || tcp != u.tcp { // the first, or one that wants more
-		want := sd.Subscription{Key: key, TCP: tcp}
-		if udp {
-			want.UDP = r.udp.LocalAddr()
-		}
 		if n.upstreams[key] == nil {
 			// Known before the machine acts: events may follow the Subscribe at once.
 			n.upstreams[key] = u
@@ -87,12 +85,14 @@ func (n *Network) attach(r *remote, s *Subscription) error {
 		u.udp, u.tcp = udp, tcp
 		s.up = u
 		u.addConsumer(s)
-		actions, err := n.machine.Subscribe(n.now(), want)
-		if err != nil {
+		if static := n.statics[r.key]; static != nil {
+			n.subscribeStatic(static, u)
+			return nil
+		}
+		if err := n.request(u); err != nil {
 			n.detach(u, s)
 			return err
 		}
-		n.perform(actions)
 		return nil
 	}
 	s.up = u
@@ -133,6 +133,7 @@ func (n *Network) detach(u *upstream, s *Subscription) {
 	ups := slices.DeleteFunc(slices.Clone(*u.remote.upstreams.Load()), func(o *upstream) bool { return o == u })
 	u.remote.upstreams.Store(&ups)
 	if !n.closed {
+		n.leaveStatic(u)
 		n.perform(n.machine.Unsubscribe(n.now(), u.key))
 	}
 	n.unuse(u.remote)

@@ -131,6 +131,13 @@ func (m *Machine) receiveOffer(now time.Time, p *peer, multicast bool, e *Entry)
 		})
 		return
 	}
+	if accept := m.cfg.AcceptMinor; accept != nil && !accept(key, e.Minor) {
+		m.stats.OtherMinor++
+		if old != nil && old.peer == p {
+			m.dropOffer(now, old, ReasonOtherVersion)
+		}
+		return
+	}
 	switch {
 	case old == nil:
 		old = m.addOffer(now, p, info)

@@ -38,6 +38,10 @@ type Config struct {
 	// messages. 1 is by the letter.
 	TTLFactor int
 
+	// AcceptMinor decides whether an offer of a minor version is taken; nil: each is
+	// (CL-7). It must not call the Machine.
+	AcceptMinor func(key someip.InstanceKey, minor uint32) bool
+
 	// AnySourcePort accepts messages from ports other than Port (case 73).
 	AnySourcePort bool
 	// AllowOwnAddress accepts peers and endpoints at our own address: another

@@ -22,12 +22,14 @@ const (
 	// ReasonWithdrawn: we ended it ourselves (StopOffer, Unsubscribe, Shutdown),
 	// or offer the instance ourselves now.
 	ReasonWithdrawn
+	// ReasonOtherVersion: it is offered in a minor version that is not accepted.
+	ReasonOtherVersion
 )
 
 var reasonNames = [...]string{
 	ReasonStopped: "stopped", ReasonExpired: "expired", ReasonRebooted: "peer restarted",
 	ReasonMoved: "moved", ReasonDisconnected: "disconnected", ReasonLinkDown: "link down",
-	ReasonWithdrawn: "withdrawn",
+	ReasonWithdrawn: "withdrawn", ReasonOtherVersion: "other version",
 }
 
 // String returns the reason in words.

@@ -21,6 +21,7 @@ type Stats struct {
 	BadEndpoint     uint64 // offers and subscriptions with another implausible endpoint (CL-2)
 	IgnoredFinds    uint64 // Finds without unicast flag, or for what is not announced yet (SV-5, SV-6)
 	Conflicts       uint64 // offers of what somebody else offers
+	OtherMinor      uint64 // offers of a minor version that is not accepted (CL-7)
 	OfferLimit      uint64 // offers for which there was no room
 	ConnectionLimit uint64 // TCP connections of peers for which there was no room
 	MulticastEvents uint64 // eventgroup entries received by multicast (case 86)
