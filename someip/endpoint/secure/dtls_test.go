@@ -234,3 +234,34 @@ func BenchmarkDTLSEcho(b *testing.B) {
 		<-done
 	}
 }
+
+// Many clients at once, each with its own association, in order.
+func TestDTLSManyClients(t *testing.T) {
+	u, err := endpoint.ListenUDP(endpoint.UDPConfig{Local: addr("127.0.11.61:0")})
+	require.NoError(t, err)
+	d, err := secure.NewDTLS(secure.Config{PSK: shared})
+	require.NoError(t, err)
+	s, err := d.Server(u)
+	require.NoError(t, err)
+	defer s.Close()
+	s.Serve(func(from netip.AddrPort, b []byte) { _ = s.Send(from, b) })
+	var clients []secure.Socket
+	var echoes []<-chan datagram
+	for range 20 {
+		c, ch := protect(t, "127.0.11.62:0", secure.Config{PSK: shared}, true)
+		clients, echoes = append(clients, c), append(echoes, ch)
+		require.NoError(t, c.Send(s.LocalAddr(), []byte("hello")))
+	}
+	for i, ch := range echoes {
+		require.Equal(t, "hello", receive(t, ch).data)
+		for n := range 20 {
+			require.NoError(t, clients[i].Send(s.LocalAddr(), fmt.Append(nil, n)))
+		}
+	}
+	for _, ch := range echoes {
+		for n := range 20 {
+			require.Equal(t, datagram{s.LocalAddr(), fmt.Sprint(n)}, receive(t, ch))
+		}
+	}
+	require.Equal(t, 20, s.(secure.Socket).Stats().Peers)
+}

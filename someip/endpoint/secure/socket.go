@@ -225,10 +225,15 @@ func (s *socket) forget(a *association) {
 	peer := a.wire.peer
 	s.shaken(a)
 	s.lost.Add(uint64(len(a.waiting)))
-	if s.peers[peer] == a {
-		delete(s.peers, peer)
-	}
 	if s.next[peer] == a {
+		delete(s.next, peer)
+	}
+	if s.peers[peer] != a {
+		return
+	}
+	delete(s.peers, peer)
+	if next := s.next[peer]; next != nil { // it said good-bye after it had begun anew
+		s.peers[peer] = next
 		delete(s.next, peer)
 	}
 }

@@ -130,3 +130,34 @@ func TestTLSNeedsCredentials(t *testing.T) {
 	_, err = endpoint.DialTCP(context.Background(), addr("127.0.11.62:0"), l.LocalAddr(), layer(t, secure.Config{Roots: ca.pool()}))
 	require.Error(t, err)
 }
+
+// Case 19, protected: a peer that stops reading costs messages, then the
+// connection, and does not hold up the end.
+func TestTLSSlowPeer(t *testing.T) {
+	ca := newAuthority(t)
+	cfg := layer(t, secure.Config{Certificate: ca.of(t, "127.0.11.61")})
+	cfg.WriteTimeout = 100 * time.Millisecond
+	stall := func(cfg endpoint.TCPConfig) (*endpoint.Conn, *recorder) {
+		l, atServer := listenTLS(t, cfg)
+		c, err := tls.Dial("tcp", l.LocalAddr().String(), &tls.Config{RootCAs: ca.pool()})
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		s := receive(t, atServer.opened)
+		for range 1000 {
+			if err = s.Send(message(string(make([]byte, 100<<10)))); err != nil {
+				break
+			}
+		}
+		require.ErrorIs(t, err, endpoint.ErrQueueFull)
+		return s, atServer
+	}
+	_, atServer := stall(cfg)
+	var timeout net.Error
+	require.ErrorAs(t, receive(t, atServer.closed), &timeout)
+	require.True(t, timeout.Timeout())
+
+	cfg.WriteTimeout = time.Hour
+	s, atServer := stall(cfg)
+	require.NoError(t, s.Close())
+	require.NoError(t, receive(t, atServer.closed))
+}
