@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"carisma.dev/gateway/codegen/model"
+	"carisma.dev/gateway/codegen/protos/carismav1"
 )
 
 // Service is one service instance, whatever protocol it is on. Its methods may
@@ -55,6 +56,8 @@ type Item struct {
 	Received time.Time // when this gateway received it
 	Gap      uint32    // items lost to this watcher since the item before
 	Initial  bool      // the current value of a field, not a change
+	// E2E is the verdict of the end-to-end protection where it came in, if it had one.
+	E2E carismav1.E2EStatus
 }
 
 // Adapter speaks one protocol on one network.

@@ -7,6 +7,7 @@ import (
 
 	"carisma.dev/gateway/bridge"
 	"carisma.dev/gateway/codegen/model"
+	"carisma.dev/gateway/codegen/protos/carismav1"
 )
 
 // Field numbers of carisma.v1.EventMeta.
@@ -15,6 +16,7 @@ const (
 	metaSource   = 2
 	metaGap      = 3
 	metaReceived = 4
+	metaE2E      = 5
 	metaInitial  = 6
 )
 
@@ -44,6 +46,7 @@ func appendMeta(b []byte, e *model.Event, it bridge.Item) []byte {
 		meta = protowire.AppendTag(meta, metaReceived, protowire.BytesType)
 		meta = protowire.AppendBytes(meta, t)
 	}
+	meta = appendUint(meta, metaE2E, uint64(it.E2E))
 	meta = appendUint(meta, metaInitial, protowire.EncodeBool(it.Initial))
 	b = protowire.AppendTag(b, protowire.Number(e.MetaNumber), protowire.BytesType)
 	return protowire.AppendBytes(b, meta)
@@ -95,6 +98,8 @@ func readMeta(it *bridge.Item, meta []byte) {
 			it.Gap = uint32(v)
 		case metaReceived:
 			it.Received = timeOf(b)
+		case metaE2E:
+			it.E2E = carismav1.E2EStatus(v)
 		case metaInitial:
 			it.Initial = protowire.DecodeBool(v)
 		}

@@ -23,6 +23,7 @@ func sample() bridge.Item {
 	return bridge.Item{
 		Payload: protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 7),
 		Session: math.MaxUint16, Source: "n/1.2.3.4:5", Gap: math.MaxUint32, Initial: true,
+		E2E:      carismav1.E2EStatus_E2E_WRONG_SEQUENCE,
 		Received: time.Unix(1700000000, 999999999),
 	}
 }
@@ -37,6 +38,7 @@ func TestMetaIsEventMeta(t *testing.T) {
 	require.NoError(t, proto.Unmarshal(body, &got))
 	want := &carismav1.EventMeta{
 		Session: math.MaxUint16, Source: "n/1.2.3.4:5", Gap: math.MaxUint32, Initial: true,
+		E2E:      carismav1.E2EStatus_E2E_WRONG_SEQUENCE,
 		Received: timestamppb.New(sample().Received),
 	}
 	require.Empty(t, cmp.Diff(want, &got, protocmp.Transform()))

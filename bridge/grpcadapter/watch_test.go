@@ -63,7 +63,7 @@ func TestWatch(t *testing.T) {
 	at := time.Unix(1700000000, 5)
 	sink(bridge.Item{
 		Payload: temperature(t, 21), Session: 7, Source: "rear-ecu/10.0.0.1:30501",
-		Received: at, Gap: 3, Initial: true,
+		Received: at, Gap: 3, Initial: true, E2E: carismav1.E2EStatus_E2E_OK_SOME_LOST,
 	})
 	item, err := stream.Recv()
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestWatch(t *testing.T) {
 	require.True(t, at.Equal(meta.GetReceived().AsTime()))
 	require.EqualValues(t, 3, meta.GetGap())
 	require.True(t, meta.GetInitial())
-	require.Equal(t, carismav1.E2EStatus_E2E_STATUS_UNSPECIFIED, meta.GetE2E())
+	require.Equal(t, carismav1.E2EStatus_E2E_OK_SOME_LOST, meta.GetE2E())
 
 	sink(bridge.Item{Payload: temperature(t, 22)})
 	item, err = stream.Recv()

@@ -23,12 +23,15 @@ func callError(err error) *status.Error {
 	var (
 		gone  *runtime.UnavailableError
 		known *status.Error
+		bad   *runtime.E2EError
 	)
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &gone):
 		return status.Unavailable(string(gone.Reason), gone.Since)
+	case errors.As(err, &bad):
+		return status.New(codes.DataLoss, "%v", err)
 	case errors.Is(err, runtime.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		return status.DeadlineExceeded()
 	case errors.Is(err, context.Canceled):

@@ -142,7 +142,7 @@ func (g *group) notify(n runtime.Notification) {
 	}
 	it := bridge.Item{
 		Payload: payload, Session: n.Session, Source: g.source, Received: time.Now(),
-		Gap: f.lost, Initial: field && n.Initial,
+		Gap: f.lost, Initial: field && n.Initial, E2E: e2eStatus(n.E2E),
 	}
 	f.lost = 0
 	if field {
