@@ -28,6 +28,7 @@ type ability struct {
 	events     []matrix.Event // nil: all
 	refuses    string         // code that it answers Refuse with
 	unknown    bool           // answers requests for unknown methods
+	astray     bool           // sends messages to ports that nobody has
 }
 
 func (p peer) ability(role matrix.Role) ability {
@@ -92,6 +93,23 @@ func pysomeip(t *testing.T) peer {
 	p := peer{name: "pysomeip", command: python(t, "pysomeip_peer.py"), serve: some, use: some}
 	p.serve.refuses = "9" // as client it does not parse codes of applications
 	return p
+}
+
+// someipy speaks IPv4 only and has methods and events, nothing beyond. It can serve
+// one of the two only: its daemon fails on subscriptions to a service with methods.
+func someipy(t *testing.T) (methods, events peer) {
+	t.Helper()
+	some := ability{
+		families: []family{ipv4}, transports: bothTransports,
+		without: []matrix.What{matrix.FireAndForget, matrix.SegmentedCall},
+		events:  []matrix.Event{matrix.EventUDP, matrix.EventTCP},
+	}
+	methods = peer{name: "someipy", command: python(t, "someipy_peer.py"), serve: some, use: some}
+	events = peer{name: methods.name, command: methods.command, serve: some}
+	methods.serve.events, methods.serve.refuses = []matrix.Event{}, "1"
+	events.serve.transports = nil
+	events.serve.astray = true // each event to the subscribers of all eventgroups, by UDP to a TCP port too
+	return methods, events
 }
 
 // vsomeip can do everything. It leaves unknown methods to its application, and what

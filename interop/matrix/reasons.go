@@ -2,7 +2,7 @@ package matrix
 
 // Peers are the foreign stacks, in the order of the page. Each runs as a program on
 // it.
-var Peers = []string{"vsomeip", "pysomeip"}
+var Peers = []string{"vsomeip", "pysomeip", "someipy"}
 
 // reason is why a peer has nothing in some rows.
 type reason struct {
@@ -19,10 +19,18 @@ var reasons = []reason{
 	{"pysomeip", "", []What{SegmentedCall, SegmentedOf}, "has no TP"},
 	{"pysomeip", "", protected, "has no E2E protection"},
 	{"pysomeip", "", []What{SecondAddress}, "binds the SD group so that only programs of its own kind can (SO_REUSEPORT alone)"},
+	{"someipy", "", []What{FireAndForget}, "neither sends requests without return nor hands them to its application"},
+	{"someipy", Use, []What{Errors}, "drops messages of type ERROR"},
+	{"someipy", "", []What{Fields}, "has no fields: nothing is sent to a new subscriber"},
+	{"someipy", "", []What{MulticastOf}, "joins no eventgroup's multicast group and sends to none"},
+	{"someipy", "", []What{SegmentedCall, SegmentedOf}, "has no TP"},
+	{"someipy", "", protected, "has no E2E protection"},
 }
 
 // limits are what holds for all that a peer does.
 var limits = map[string]string{
+	"someipy": "IPv4 only; serves methods or events but not both in one service, as its daemon fails on subscriptions to a " +
+		"service that has methods; sends an event to the subscribers of every eventgroup",
 	"pysomeip": "UDP only; as server its application has one error code (0x09), as client it takes those of the protocol only",
 }
 
