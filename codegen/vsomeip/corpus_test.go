@@ -90,11 +90,11 @@ func TestPage(t *testing.T) {
 		runtime.EventgroupConfig{},
 		runtime.Deployment{},
 		runtime.MessageConfig{},
-		runtime.E2EConfig{},
+		runtime.E2EConfig{}, runtime.StaticInstance{},
 	} {
 		types[reflect.TypeOf(v).Name()] = reflect.TypeOf(v)
 	}
-	named := regexp.MustCompile(`\b([A-Z]\w*Config|Deployment)\.([A-Z]\w*)`)
+	named := regexp.MustCompile(`\b([A-Z]\w*Config|Deployment|StaticInstance)\.([A-Z]\w*)`)
 	for _, p := range vsomeip.Parameters {
 		for _, text := range []string{p.Setting, p.Note} {
 			for _, m := range named.FindAllStringSubmatch(text, -1) {

@@ -62,6 +62,11 @@ func network(c *vsomeip.Config, n runtime.NetworkConfig) runtime.NetworkConfig {
 			n.SD.RepetitionsMax = -1
 		}
 	}
+	for _, f := range slices.Concat(s.OfferTTLFactors, s.SubscriptionTTLFactors) {
+		n.SD.TTLFactor = max(n.SD.TTLFactor, int(f.Factor))
+	}
+	n.SD.MaxSubscribers = int(s.MaxRemoteSubscribers)
+	n.NoSessions = slices.ContainsFunc(c.Applications, func(a vsomeip.Application) bool { return !a.Sessions })
 	for _, client := range c.Clients {
 		if client.UDPPorts != (vsomeip.Range{}) {
 			n.ClientPorts = runtime.Range(client.UDPPorts)
@@ -80,7 +85,9 @@ const major = 1 // vsomeip has it in its programs, not in its configurations
 // service sets what a configuration says of an instance that it offers. Events
 // whose id is that of a method (ID-2) are left out, vsomeip takes them.
 func service(c *vsomeip.Config, s vsomeip.Service) (runtime.ServiceConfig, runtime.Deployment) {
-	cfg := runtime.ServiceConfig{Service: s.Service, Instance: s.Instance, Major: major, UDPPort: s.UDP, TCPPort: s.TCP}
+	cfg := runtime.ServiceConfig{
+		Service: s.Service, Instance: s.Instance, Major: major, UDPPort: s.UDP, TCPPort: s.TCP, Unannounced: !c.Discovery.Enable,
+	}
 	for _, e := range s.Events {
 		if !someip.IsEvent(e.ID) {
 			continue
@@ -104,6 +111,18 @@ func service(c *vsomeip.Config, s vsomeip.Service) (runtime.ServiceConfig, runti
 		}
 	}
 	return cfg, deployment(c, s)
+}
+
+// static sets an instance of a peer that is configured in place of discovery.
+func static(s vsomeip.Service) runtime.StaticInstance {
+	one := runtime.StaticInstance{Key: runtime.InstanceKey{Service: s.Service, Instance: s.Instance, Major: major}}
+	if s.UDP != 0 {
+		one.Endpoints.UDP = netip.AddrPortFrom(s.Unicast, s.UDP)
+	}
+	if s.TCP != 0 {
+		one.Endpoints.TCP = netip.AddrPortFrom(s.Unicast, s.TCP)
+	}
+	return one
 }
 
 func deployment(c *vsomeip.Config, s vsomeip.Service) runtime.Deployment {
@@ -161,7 +180,7 @@ func deployment(c *vsomeip.Config, s vsomeip.Service) runtime.Deployment {
 // network is valid, and a host with it, moved to a loopback address, deploys and
 // offers its services.
 func TestSettings(t *testing.T) {
-	offered, refused := 0, 0
+	offered, peers, refused := 0, 0, 0
 	corpus(t, func(path, name string) {
 		c, err := vsomeip.Load(path)
 		if err != nil {
@@ -180,7 +199,13 @@ func TestSettings(t *testing.T) {
 		defer stack.Close()
 		n := stack.Network(moved.Name)
 		for _, s := range c.Services {
-			if s.Protocol != "" || s.Unicast.IsValid() && s.Unicast != c.Unicast || s.TCP == 0 && s.UDP == 0 {
+			if s.Protocol != "" || s.TCP == 0 && s.UDP == 0 {
+				continue
+			}
+			if s.Unicast.IsValid() && s.Unicast != c.Unicast {
+				_, err := n.AddStatic(static(s))
+				require.NoError(t, err, "%s: %v", name, s.Pos)
+				peers++
 				continue
 			}
 			cfg, deploy := service(c, s)
@@ -194,7 +219,8 @@ func TestSettings(t *testing.T) {
 			offered++
 		}
 	})
-	t.Logf("%d services offered, %d refused", offered, refused)
+	t.Logf("%d services offered, %d of peers, %d refused", offered, peers, refused)
+	require.Positive(t, peers)
 	require.Greater(t, offered, 10*refused)
 }
 
@@ -212,9 +238,10 @@ func TestSettingsOfFull(t *testing.T) {
 			RepetitionsBaseDelay: 4242 * time.Millisecond, RepetitionsMax: 4, CyclicOfferDelay: 2132 * time.Millisecond,
 			TTL: 13 * time.Second, SubscribeTTL: 13 * time.Second,
 			RequestResponseMin: 1111 * time.Millisecond, RequestResponseMax: 1111 * time.Millisecond,
+			TTLFactor: 5, MaxSubscribers: 3,
 		},
 		ClientIDs: runtime.Range{First: 0x1200, Last: 0x13FF}, ClientPorts: runtime.Range{First: 30491, Last: 30499},
-		MaxMessage: 17016, ReceiveBuffer: 1703936, DrainTimeout: 5 * time.Second, MagicCookies: true,
+		MaxMessage: 17016, ReceiveBuffer: 1703936, DrainTimeout: 5 * time.Second, MagicCookies: true, NoSessions: true,
 	}, n)
 
 	cfg, deploy := service(c, c.Services[0])
