@@ -90,7 +90,8 @@ func TestPage(t *testing.T) {
 		runtime.EventgroupConfig{},
 		runtime.Deployment{},
 		runtime.MessageConfig{},
-		runtime.E2EConfig{}, runtime.StaticInstance{},
+		runtime.E2EConfig{},
+		runtime.StaticInstance{},
 	} {
 		types[reflect.TypeOf(v).Name()] = reflect.TypeOf(v)
 	}
