@@ -125,6 +125,7 @@ var ownServices = sync.OnceValue(func() *descriptorSet {
 		reflectionv1alpha.File_grpc_reflection_v1alpha_reflection_proto,
 		timestamppb.File_google_protobuf_timestamp_proto,
 		carismav1.File_carisma_v1_error_proto,
+		carismav1.File_carisma_v1_catalog_proto,
 	} {
 		set.err = errors.Join(set.err, set.files.RegisterFile(f))
 	}

@@ -62,7 +62,7 @@ func (a asker) symbol(name string) *reflectionv1.ServerReflectionResponse {
 }
 
 // own are the services of the gateway itself.
-var own = []string{"grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"}
+var own = []string{"carisma.v1.Catalog", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"}
 
 func tripEntry(t *testing.T) grpcadapter.CatalogueEntry {
 	t.Helper()

@@ -25,6 +25,7 @@ import (
 
 	"carisma.dev/gateway/bridge"
 	"carisma.dev/gateway/bridge/status"
+	"carisma.dev/gateway/codegen/protos/carismav1"
 )
 
 const (
@@ -92,6 +93,7 @@ func NewServer(cfg ServerConfig) *Server {
 	reflectionv1.RegisterServerReflectionServer(s.grpc, r)
 	reflectionv1alpha.RegisterServerReflectionServer(s.grpc, reflectorAlpha{r})
 	healthv1.RegisterHealthServer(s.grpc, health{server: s})
+	carismav1.RegisterCatalogServer(s.grpc, catalog{server: s})
 	return s
 }
 

@@ -61,3 +61,14 @@ func nodeNames(ctx context.Context, conn *grpc.ClientConn) (names []string) {
 	}
 	return names
 }
+
+func serviceNames(ctx context.Context, conn *grpc.ClientConn) (names []string) {
+	r, err := meshv1.NewServiceRegistryClient(conn).ListServices(ctx, &meshv1.ListServicesRequest{})
+	if err != nil {
+		return nil
+	}
+	for _, s := range r.GetServices() {
+		names = append(names, s.GetService().GetName())
+	}
+	return names
+}

@@ -75,7 +75,7 @@ func newRoot() *cobra.Command {
 	)
 	for group, commands := range map[string][]*cobra.Command{
 		"run":    {newUp(), newCentral(), newNode()},
-		"see":    {newNodes(), newServices(), newRoutes(), newStatus()},
+		"see":    {newNodes(), newServices(), newRoutes(), newStatus(), newWhy()},
 		"change": {newService()},
 		"speak":  {newSomeip()},
 		"files":  {newCheck()},

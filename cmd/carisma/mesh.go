@@ -99,12 +99,19 @@ func nodesTable(t *table, nodes []*meshv1.Node) {
 
 func newServices() *cobra.Command {
 	var m meshCommand
+	var w watchFlags
 	cmd := &cobra.Command{
 		Use: "services", Short: "List the service instances of the mesh", Args: args(cobra.NoArgs),
 		Long: `Services lists every service instance: its interface, name, SOME/IP ids, the
 mesh name (the authority under which the egress listeners route to it), its node,
-the route that the central HPC has to it, and its state.`,
+the route that the central HPC has to it, and its state.
+
+With --watch it prints each instance, then each change as it comes. It then asks
+the gateway of an HPC, which goes on while the control plane is away.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if w.watch {
+				return m.watchServices(cmd, w.egress)
+			}
 			return m.ask(cmd, func(ctx context.Context, conn *grpc.ClientConn) error {
 				r, err := meshv1.NewServiceRegistryClient(conn).ListServices(ctx, &meshv1.ListServicesRequest{})
 				if err != nil {
@@ -119,6 +126,7 @@ the route that the central HPC has to it, and its state.`,
 		},
 	}
 	m.flags(cmd)
+	w.flags(cmd)
 	return cmd
 }
 

@@ -13,12 +13,19 @@ import (
 
 func newStatus() *cobra.Command {
 	var m meshCommand
+	var state string
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show what each proxy was sent and what it took", Args: args(cobra.NoArgs),
 		Long: `Status shows each proxy that is connected to the control plane and, for each
 type of resource, how many it was sent, the version sent and the version it
-acknowledged, and every resource that it refused, with the reason.`,
+acknowledged, and every resource that it refused, with the reason.
+
+With --state it shows what the gateway of this HPC knows of itself: its proxy, its
+networks, the instances that it sees and where it exposes them, or why not.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if state != "" {
+				return m.gatewayStatus(cmd, state)
+			}
 			return m.ask(cmd, func(ctx context.Context, conn *grpc.ClientConn) error {
 				r, err := meshv1.NewStatusClient(conn).GetProxies(ctx, &meshv1.GetProxiesRequest{})
 				if err != nil {
@@ -29,6 +36,7 @@ acknowledged, and every resource that it refused, with the reason.`,
 		},
 	}
 	m.flags(cmd)
+	cmd.Flags().StringVar(&state, "state", "", "state `directory` of a gateway on this HPC")
 	return cmd
 }
 

@@ -6,7 +6,7 @@ package protos
 import "embed"
 
 //go:generate go run ../internal/protogen -root ../.. -I . carisma/options/v1/options.proto carisma/v1/event.proto carisma/v1/error.proto
-//go:generate go run ../internal/protogen -root ../.. -grpc -I . carisma/v1/opaque.proto
+//go:generate go run ../internal/protogen -root ../.. -grpc -I . carisma/v1/opaque.proto carisma/v1/catalog.proto
 
 // FS holds the files under their import paths.
 //
