@@ -11,7 +11,9 @@ import (
 )
 
 // Shape of a batch. A slot takes any datagram whole: only pages that datagrams
-// really touched become resident.
+// really touched become resident. So that the garbage collector does not take the
+// rest for memory in use, which would let garbage grow by as much, and no huge page
+// backs them, the slots are mapped outside of its heap.
 const (
 	batchSize = 16
 	slotSize  = 1 << 16
@@ -39,11 +41,18 @@ type batch struct {
 	names   [batchSize][unix.SizeofSockaddrInet6]byte // room for an IPv4 address too
 	drops   [batchSize]overflow
 	slots   []byte
+	mapped  bool // slots
 	zones   map[uint32]string
 }
 
 func newBatch() *batch {
-	b := &batch{slots: make([]byte, batchSize*slotSize)}
+	b := &batch{}
+	slots, err := unix.Mmap(-1, 0, batchSize*slotSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
+	if b.slots, b.mapped = slots, err == nil; b.mapped {
+		_ = unix.Madvise(slots, unix.MADV_NOHUGEPAGE) // where there are huge pages
+	} else {
+		b.slots = make([]byte, batchSize*slotSize)
+	}
 	for i := range b.headers {
 		b.vectors[i].Base = &b.slots[i*slotSize]
 		b.vectors[i].SetLen(slotSize)
@@ -54,6 +63,13 @@ func newBatch() *batch {
 		h.Control = (*byte)(unsafe.Pointer(&b.drops[i])) //nolint:gosec // a control message is bytes to package unix
 	}
 	return b
+}
+
+// free gives the slots back. What message returned is gone then.
+func (b *batch) free() {
+	if b.mapped {
+		_ = unix.Munmap(b.slots)
+	}
 }
 
 // fill receives what is there, at most a batch, without waiting.
@@ -124,6 +140,7 @@ func (b *batch) dropped(i int) (uint32, bool) {
 // long.)
 func (u *UDP) receive(h PacketHandler) {
 	b := newBatch()
+	defer b.free()
 	_ = u.raw.Read(func(fd uintptr) bool { // ends with net.ErrClosed
 		for {
 			n, err := b.fill(fd)

@@ -20,7 +20,8 @@ const (
 	DefaultSendBuffer    = 1 << 20
 )
 
-// A PacketHandler gets one datagram. The bytes are valid until it returns.
+// A PacketHandler gets one datagram. The bytes are valid until it returns; who keeps
+// them longer reads other datagrams, or, once the socket is closed, crashes.
 type PacketHandler func(from netip.AddrPort, datagram []byte)
 
 // A PacketSocket carries datagrams: a [UDP] socket, or something that protects
