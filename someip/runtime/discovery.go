@@ -17,7 +17,10 @@ type discovery struct {
 	unicast, multicast *endpoint.UDP
 	wake               chan struct{} // the next deadline may be earlier than before
 	stop               chan struct{}
+	armed              time.Time // when the timer will look again; guarded by n.mu
 }
+
+var never = time.Unix(1<<40, 0)
 
 func (n *Network) newMachine() (*sd.Machine, error) {
 	nc, c := n.cfg, sd.DefaultConfig()
@@ -103,7 +106,7 @@ func (n *Network) keepTime() {
 	t := time.NewTimer(0)
 	defer t.Stop()
 	for {
-		next, due := n.nextDeadline()
+		next, due := n.arm()
 		t.Stop()
 		if due {
 			t.Reset(time.Until(next))
@@ -127,13 +130,18 @@ func (n *Network) keepTime() {
 	}
 }
 
-// nextDeadline returns when discovery or reassembly has something to do.
-func (n *Network) nextDeadline() (next time.Time, due bool) {
+// arm returns when discovery or reassembly has something to do, and notes that the
+// timer will be set for then.
+func (n *Network) arm() (next time.Time, due bool) {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	next, due = n.machine.Next()
-	n.mu.Unlock()
 	if at, ok := n.segments.next(); ok && (!due || at.Before(next)) {
-		return at, true
+		next, due = at, true
+	}
+	n.discovery.armed = next
+	if !due {
+		n.discovery.armed = never
 	}
 	return next, due
 }
@@ -152,7 +160,9 @@ func (n *Network) perform(actions []sd.Action) {
 	for _, a := range actions {
 		n.act(a)
 	}
-	n.wake()
+	if next, due := n.machine.Next(); due && next.Before(n.discovery.armed) {
+		n.wake() // not for what is renewed all the time, and only ends later
+	}
 }
 
 func (n *Network) act(a sd.Action) {

@@ -31,7 +31,7 @@ type Network struct {
 
 	// Read on the receive path without a lock.
 	clients []atomic.Pointer[Client] // by client id, from ClientIDs.First on
-	sources atomic.Pointer[map[source]*remote]
+	sources sources
 
 	requests drain // those that wait for the answer of a handler
 
@@ -84,7 +84,7 @@ func newNetwork(cfg NetworkConfig, log *slog.Logger) (*Network, error) {
 	n.segments.init(cfg.Reassembly)
 	n.lanes.init()
 	n.trains.init()
-	n.sources.Store(new(map[source]*remote))
+	n.sources.by = make(map[source][]*remote)
 	client := n.udpConfig(0)
 	client.Ports = endpoint.PortRange(cfg.ClientPorts)
 	if n.udp, err = endpoint.ListenUDP(client); err != nil {

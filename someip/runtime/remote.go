@@ -20,6 +20,7 @@ type remote struct {
 	// never changed.
 	upstreams atomic.Pointer[[]*upstream]
 
+	listed  *remoteState         // under which it is in n.sources; guarded by n.mu
 	clients map[*Client]struct{} // guarded by n.mu
 	users   int                  // clients and upstreams; guarded by n.mu
 }
@@ -48,16 +49,6 @@ func (r *remote) stillAt(addr netip.AddrPort) error {
 		return &UnavailableError{Key: r.key, Reason: ReasonEndpointChange, Since: st.Since}
 	}
 	return st.unavailable()
-}
-
-// source is what tells from which instance a notification is: the instance id
-// is not on the wire. Port 0 stands for any port of the host, for events received
-// by multicast, where that is unambiguous.
-type source struct {
-	service  uint16
-	major    uint8
-	reliable bool
-	from     netip.AddrPort
 }
 
 // remoteOf returns the record of an instance, new if need be. n.mu is held.
@@ -98,7 +89,7 @@ func (n *Network) setState(r *remote, st *remoteState) {
 	if old != nil && old.link != nil {
 		n.dropLink(old.link)
 	}
-	n.rebuildSources()
+	n.sources.list(r)
 }
 
 // hold and unuse count the users of r: the first makes discovery look for it. n.mu
@@ -118,32 +109,7 @@ func (n *Network) unuse(r *remote) {
 	if l := r.state.Load().link; l != nil {
 		n.dropLink(l)
 	}
-	n.rebuildSources()
-}
-
-// rebuildSources makes the table by which notifications find their instance.
-// n.mu is held.
-func (n *Network) rebuildSources() {
-	t := make(map[source]*remote, len(n.remotes))
-	for key, r := range n.remotes {
-		st := r.state.Load()
-		if !st.Up || len(*r.upstreams.Load()) == 0 {
-			continue
-		}
-		if a := st.Endpoints.UDP; a.IsValid() {
-			t[source{key.Service, key.Major, false, a}] = r
-			host := source{key.Service, key.Major, false, netip.AddrPortFrom(a.Addr(), 0)}
-			if _, ambiguous := t[host]; ambiguous {
-				t[host] = nil
-			} else {
-				t[host] = r
-			}
-		}
-		if a := st.Endpoints.TCP; a.IsValid() {
-			t[source{key.Service, key.Major, true, a}] = r
-		}
-	}
-	n.sources.Store(&t)
+	n.sources.list(r)
 }
 
 // clientSocket returns the socket of the client side that a layer protects; nil is

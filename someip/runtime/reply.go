@@ -103,10 +103,9 @@ func (n *Network) unparsed(err error) {
 // the offered endpoint, with the major version of the instance, is taken (10.3);
 // what comes by multicast may have left from another port of the host.
 func (n *Network) sourceOf(m someip.Message, a arrival) *remote {
-	sources := *n.sources.Load()
-	r := sources[source{m.Service, m.InterfaceVersion, a.by == overTCP, a.from}]
+	r := n.sources.find(source{m.Service, m.InterfaceVersion, a.by == overTCP, a.from})
 	if r == nil && a.by == multicast {
-		r = sources[source{m.Service, m.InterfaceVersion, false, netip.AddrPortFrom(a.from.Addr(), 0)}]
+		r = n.sources.find(source{m.Service, m.InterfaceVersion, false, netip.AddrPortFrom(a.from.Addr(), 0)})
 	}
 	if r == nil || a.by == overUDP && a.socket != r.udp || a.by == multicast && r.wiring.dtls != nil {
 		return nil

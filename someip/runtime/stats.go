@@ -24,6 +24,7 @@ type Stats struct {
 	UnexpectedEvents  uint64 // notifications without subscription or from elsewhere
 	Timeouts          uint64 // calls given up by their caller
 	EventsDropped     uint64 // notifications that a slow TCP client made us drop
+	QueueDropped      uint64 // notifications that a slow consumer made its queue drop
 	SendErrors        uint64 // messages that could not be handed to the network
 	ConnectionsFailed uint64 // TCP connections that could not be opened or broke
 	ReceiveDropped    uint64 // datagrams for which a socket had no room (UDP-8)
@@ -40,7 +41,7 @@ type E2EStats struct {
 type counters struct {
 	sent, received, malformed, wrongProtocol, segments, unknownService, wrongInterface, unknownMethod,
 	wrongType, wrongReturnCode, unmatched, unexpected, timeouts,
-	eventsDropped, sendErrors, connections, e2eDropped atomic.Uint64
+	eventsDropped, queueDropped, sendErrors, connections, e2eDropped atomic.Uint64
 	e2e [e2e.Error + 1]atomic.Uint64 // by status
 }
 
@@ -65,6 +66,7 @@ func (n *Network) Stats() Stats {
 		UnexpectedEvents:  c.unexpected.Load(),
 		Timeouts:          c.timeouts.Load(),
 		EventsDropped:     c.eventsDropped.Load(),
+		QueueDropped:      c.queueDropped.Load(),
 		SendErrors:        c.sendErrors.Load(),
 		ConnectionsFailed: c.connections.Load(),
 		E2E: E2EStats{

@@ -18,8 +18,13 @@ type SubscribeConfig struct {
 	// (UDP, TCP). Neither: UDP if the instance is offered over it, else TCP.
 	Unreliable, Reliable bool
 	// OnEvent gets the notifications, one at a time for each transport. It must
-	// not block.
+	// not block, unless there is a queue.
 	OnEvent func(Notification)
+	// Queue, if not 0, lets as many notifications wait while OnEvent is busy, which
+	// then runs on a goroutine of the subscription, one at a time. When it is full
+	// the oldest goes, first of events that came again: the newest value of a field
+	// stays. [Notification.Gap] tells how many went.
+	Queue int
 	// OnState, if set, hears of each change of state. It must not block.
 	OnState func(SubscriptionStatus)
 }
@@ -33,7 +38,10 @@ type Notification struct {
 	// Initial marks the first notification of this event since the subscription
 	// was made or made anew. For a field it is the value that the server sends to
 	// a new subscriber; for other events it says nothing.
-	Initial  bool
+	Initial bool
+	// Gap is how many notifications the queue of the subscription has dropped since
+	// the one before.
+	Gap      uint32
 	Reliable bool           // it came over TCP
 	Peer     netip.AddrPort // the server's endpoint
 	// E2E is the verdict on the event, if it is protected.
@@ -80,6 +88,7 @@ type Subscription struct {
 	cfg    SubscribeConfig
 	events map[uint16]struct{} // nil: all
 	stop   func() bool         // releases the context
+	queue  *queue              // nil: OnEvent gets them at once
 	closed atomic.Bool
 }
 

@@ -37,6 +37,9 @@ func (n *Network) subscribe(ctx context.Context, r *remote, cfg SubscribeConfig)
 		cfg.Unreliable = !cfg.Reliable
 	}
 	s := &Subscription{cfg: cfg}
+	if cfg.Queue > 0 {
+		s.queue = &queue{s: s, most: cfg.Queue}
+	}
 	if cfg.Events != nil {
 		s.events = make(map[uint16]struct{}, len(cfg.Events))
 		for _, e := range cfg.Events {
@@ -79,7 +82,7 @@ func (n *Network) attach(r *remote, s *Subscription) error {
 			n.hold(r)
 			ups := append(slices.Clone(*r.upstreams.Load()), u)
 			r.upstreams.Store(&ups)
-			n.rebuildSources()
+			n.sources.list(r)
 			r.greet()
 		}
 		u.udp, u.tcp = udp, tcp
@@ -132,6 +135,7 @@ func (n *Network) detach(u *upstream, s *Subscription) {
 	delete(n.upstreams, u.key)
 	ups := slices.DeleteFunc(slices.Clone(*u.remote.upstreams.Load()), func(o *upstream) bool { return o == u })
 	u.remote.upstreams.Store(&ups)
+	n.sources.list(u.remote)
 	if !n.closed {
 		n.leaveStatic(u)
 		n.perform(n.machine.Unsubscribe(n.now(), u.key))
@@ -178,7 +182,11 @@ func (u *upstream) deliver(note Notification) bool {
 			delivered = true
 			note.Initial = u.first(note.Event)
 		}
-		if s.cfg.OnEvent != nil {
+		switch {
+		case s.cfg.OnEvent == nil:
+		case s.queue != nil:
+			s.queue.put(note)
+		default:
 			s.cfg.OnEvent(note)
 		}
 	}

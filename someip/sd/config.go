@@ -95,7 +95,7 @@ func DefaultConfig() Config {
 		MaxPayload:      1380,
 		Limits: Limits{
 			Peers: 1024, Offers: 16384, OffersPerPeer: 8192,
-			Subscribers: 16384, SubscribersPerPeer: 4096, SubscribersPerGroup: 16,
+			Subscribers: 16384, SubscribersPerPeer: 8192, SubscribersPerGroup: 16,
 			NacksPerSecond: 200, AcceptedTCPConnections: 4096,
 		},
 	}
