@@ -1,9 +1,11 @@
 package xds
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
+	resourcev3 "github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"github.com/stretchr/testify/require"
 
 	"carisma.dev/gateway/controlplane/registry"
@@ -73,4 +75,24 @@ func TestArrivals(t *testing.T) {
 
 	a.take("s", nil, true, connected, now)
 	require.Empty(t, a.admitted)
+}
+
+// CAR-50: the digest that settles a restarted control plane brings nothing new.
+func TestNothingArrivesWithTheLastDigest(t *testing.T) {
+	t.Parallel()
+	c := NewCache(slog.New(slog.DiscardHandler))
+	tr := NewTranslator(c, c.log)
+	node := snapNode("a", 1)
+	early := newSnapshot(nil, node)
+	early.Settled = false
+	tr.Translate(early, everythingOf(early))
+	c.nodes["a"].stream = &stream{subs: map[string]*subscription{resourcev3.ClusterType: newSubscription()}}
+	settled := newSnapshot([]*registry.Service{snapService("s", node)}, node)
+	tr.Translate(settled, everythingOf(settled))
+	require.Empty(t, tr.arrivals.arriving)
+
+	later := newSnapshot([]*registry.Service{snapService("s", node), snapService("t", node)}, node)
+	tr.Translate(later, everythingOf(later))
+	require.Contains(t, tr.arrivals.arriving, "t")
+	c.nodes["a"].stream = nil
 }

@@ -22,6 +22,7 @@ type Translator struct {
 	routes   *Resource // of every egress
 	nodes    map[string]bool
 	arrivals arrivals
+	settled  bool // already the snapshot before
 }
 
 // NewTranslator returns a translator that Run runs.
@@ -104,8 +105,10 @@ func (t *Translator) Translate(snap *registry.Snapshot, changes registry.Changes
 		}
 	}
 	for name := range changes.Services {
-		t.arrivals.take(name, snap.Services[name], snap.Settled, t.cache.connected, time.Now())
+		// What comes with the news that all is there was there all the time.
+		t.arrivals.take(name, snap.Services[name], t.settled, t.cache.connected, time.Now())
 	}
+	t.settled = snap.Settled
 	t.cache.setArriving(t.arrivals.arriving)
 	updates := make([]Update, 0, len(snap.Nodes))
 	for id, n := range snap.Nodes {
