@@ -105,7 +105,8 @@ func (r *Report) addFrame(columns []string) error {
 	if err != nil {
 		return err
 	}
-	if len(values["_ws.malformed"]) > 0 {
+	malformed := len(values["_ws.malformed"]) > 0
+	if malformed {
 		r.Malformed = append(r.Malformed, Finding{frame, strings.Join(values["_ws.expert.message"], "; ")})
 	}
 	for i, s := range values["_ws.expert.severity"] {
@@ -122,10 +123,16 @@ func (r *Report) addFrame(columns []string) error {
 		}
 		r.Warnings = append(r.Warnings, Finding{frame, text})
 	}
-	return r.addMessages(frame, values)
+	if err := r.addMessages(frame, values); err != nil && !malformed {
+		return err
+	}
+	return nil
 }
 
+// addMessages adds the messages of a frame, or none where something of one is missing,
+// as in a malformed frame.
 func (r *Report) addMessages(frame int, values map[string][]string) error {
+	var all []Message
 	source, dest, tcp, err := ends(values)
 	if err != nil {
 		return err
@@ -142,7 +149,7 @@ func (r *Report) addMessages(frame int, values map[string][]string) error {
 	}
 	for i := range values["someip.messageid"] {
 		id := number("someip.messageid", i, 32)
-		r.Messages = append(r.Messages, Message{
+		all = append(all, Message{
 			Frame: frame, TCP: tcp, Source: source, Dest: dest,
 			Service: uint16(id >> 16), Method: uint16(id),
 			Client:     uint16(number("someip.clientid", i, 16)),
@@ -150,6 +157,9 @@ func (r *Report) addMessages(frame int, values map[string][]string) error {
 			Type:       byte(number("someip.messagetype", i, 8)),
 			ReturnCode: byte(number("someip.returncode", i, 8)),
 		})
+	}
+	if err == nil {
+		r.Messages = append(r.Messages, all...)
 	}
 	return err
 }
