@@ -51,15 +51,17 @@ type call struct {
 	timer  *time.Timer
 }
 
-var calls = sync.Pool{New: func() any {
+// newCall makes one for the pool of a network, and not of all: the timer belongs to
+// the clock that the network was started with, which tests may have faked.
+func newCall() any {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
 	return &call{done: make(chan struct{}, 1), timer: t}
-}}
+}
 
-func (c *call) release() {
-	*c = call{done: c.done, timer: c.timer}
-	calls.Put(c)
+func (c *Client) release(k *call) {
+	*k = call{done: k.done, timer: k.timer}
+	c.n.calls.Put(k)
 }
 
 // Key returns the instance that the client was made for.
@@ -86,22 +88,22 @@ func (c *Client) Call(ctx context.Context, method uint16, reliable bool, payload
 	if err != nil {
 		return Response{}, err
 	}
-	k := calls.Get().(*call)
+	k := c.n.calls.Get().(*call)
 	k.method, k.conn, k.to = method, w.conn, w.to
 	session, err := c.enter(k)
 	if err != nil {
-		k.release()
+		c.release(k)
 		return Response{}, err
 	}
 	// The instance may have gone between the look-up and the entry, before which
 	// its going could not fail this call.
 	if err := c.instance.stillAt(w.to); err != nil && c.leave(session, k) {
-		k.release()
+		c.release(k)
 		return Response{}, err
 	}
 	m := someip.NewRequest(c.key.Service, method, c.key.Major, c.id, session, payload)
 	if err := w.send(m, t, party{client: c.id}); err != nil && c.leave(session, k) {
-		k.release()
+		c.release(k)
 		return Response{}, c.sendFailed(err)
 	}
 	return c.wait(ctx, session, k)
@@ -127,13 +129,13 @@ func (c *Client) wait(ctx context.Context, session uint16, k *call) (Response, e
 	if err != nil {
 		if c.leave(session, k) {
 			c.n.stats.timeouts.Add(1)
-			k.release()
+			c.release(k)
 			return Response{}, err
 		}
 		<-k.done // settled at the same moment
 	}
 	resp, err := k.resp, k.err
-	k.release()
+	c.release(k)
 	return resp, err
 }
 

@@ -76,6 +76,9 @@ type NetworkConfig struct {
 	AnySubnet bool
 	// Marking is that of everything sent: DSCP, and the priority that a VLAN maps.
 	Marking endpoint.Marking
+	// Sockets are used instead of the system's, for tests; nil: the system's. They
+	// have no TCP.
+	Sockets Sockets
 	// AddressTimeout is how long opening waits for Address to appear. 0: not at all.
 	AddressTimeout time.Duration
 	// ReceiveBuffer is asked of the kernel for each UDP socket, in bytes

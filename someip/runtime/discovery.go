@@ -14,7 +14,7 @@ import (
 // discovery is the input and output of the machine of service discovery: two
 // sockets at the SD port that share no state, and its timer.
 type discovery struct {
-	unicast, multicast *endpoint.UDP
+	unicast, multicast endpoint.PacketSocket
 	wake               chan struct{} // the next deadline may be earlier than before
 	stop               chan struct{}
 	armed              time.Time // when the timer will look again; guarded by n.mu
@@ -47,7 +47,7 @@ func (n *Network) openDiscovery() (err error) {
 	d := &n.discovery
 	unicast := n.udpConfig(n.cfg.SD.Port)
 	unicast.Shared = true // vsomeip has the port on all addresses (10.1)
-	if d.unicast, err = endpoint.ListenUDP(unicast); err != nil {
+	if d.unicast, err = n.listenUDP(unicast); err != nil {
 		var used *endpoint.InUseError
 		if errors.As(err, &used) { // RB-9, 10.1
 			return fmt.Errorf("another SOME/IP stack has this address: %w", err)
@@ -55,7 +55,7 @@ func (n *Network) openDiscovery() (err error) {
 		return err
 	}
 	group := netip.AddrPortFrom(n.cfg.SD.Group, n.cfg.SD.Port)
-	if d.multicast, err = endpoint.ListenMulticast(group, n.udpConfig(0)); err != nil {
+	if d.multicast, err = n.listenMulticast(group); err != nil {
 		d.unicast.Close()
 		return err
 	}
@@ -220,7 +220,7 @@ func (n *Network) join(group netip.AddrPort) {
 // have forgotten us (9.6, case 70). n.mu is held.
 func (n *Network) rejoin() {
 	errs := []error{n.groups.Rejoin()}
-	for _, s := range n.sockets() {
+	for _, s := range n.systemSockets() {
 		errs = append(errs, s.Rejoin())
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -22,8 +22,8 @@ type Network struct {
 	stats counters
 	work  sync.WaitGroup // goroutines besides those of the sockets
 
-	udp       *endpoint.UDP    // the client side's socket (UDP-4)
-	groups    *endpoint.Groups // of multicast events
+	udp       endpoint.PacketSocket // the client side's socket (UDP-4)
+	groups    multicastGroups       // of multicast events
 	discovery discovery
 	segments  reassembly
 	lanes     lanes
@@ -34,6 +34,8 @@ type Network struct {
 	sources sources
 
 	requests drain // those that wait for the answer of a handler
+
+	calls sync.Pool // of *call
 
 	callbacks serial // calls of the user's functions; run without mu held
 
@@ -80,6 +82,7 @@ func newNetwork(cfg NetworkConfig, log *slog.Logger) (*Network, error) {
 	if n.machine, err = n.newMachine(); err != nil {
 		return nil, fmt.Errorf("runtime: network %q: %w", cfg.Name, err)
 	}
+	n.calls.New = newCall
 	n.requests.idle = make(chan struct{}, 1)
 	n.segments.init(cfg.Reassembly)
 	n.lanes.init()
@@ -87,16 +90,14 @@ func newNetwork(cfg NetworkConfig, log *slog.Logger) (*Network, error) {
 	n.sources.by = make(map[source][]*remote)
 	client := n.udpConfig(0)
 	client.Ports = endpoint.PortRange(cfg.ClientPorts)
-	if n.udp, err = endpoint.ListenUDP(client); err != nil {
+	if n.udp, err = n.listenUDP(client); err != nil {
 		return nil, fmt.Errorf("runtime: network %q: %w", cfg.Name, err)
 	}
 	if err := n.openDiscovery(); err != nil {
 		n.udp.Close()
 		return nil, fmt.Errorf("runtime: network %q: service discovery: %w", cfg.Name, err)
 	}
-	n.groups = endpoint.NewGroups(n.udpConfig(0), func(group, from netip.AddrPort, b []byte) {
-		n.receiveClient(arrival{by: multicast, from: from, to: group}, b)
-	})
+	n.groups = n.newGroups()
 	n.serveClient(n.udp)
 	n.startDiscovery()
 	return n, nil

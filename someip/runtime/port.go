@@ -20,8 +20,8 @@ import (
 type port struct {
 	n      *Network
 	number uint16
-	udp    *endpoint.UDP      // either
-	tcp    *endpoint.Listener // or
+	udp    endpoint.PacketSocket // either
+	tcp    *endpoint.Listener    // or
 
 	packets endpoint.PacketSocket // udp, or what protects it
 	layer   any                   // that does, or protects tcp
@@ -75,19 +75,23 @@ func (n *Network) openPort(number uint16, reliable bool, o *Offering) (*port, er
 
 // listen opens the socket of a port.
 func (p *port) listen(w *wiring, reliable bool) (err error) {
+	n := p.n
+	if n.cfg.Sockets != nil && (reliable || w.dtls != nil) {
+		return ErrNotHere
+	}
 	if reliable {
-		cfg := p.n.tcpConfig()
+		cfg := n.tcpConfig()
 		cfg.Layer = w.tls
-		p.tcp, err = endpoint.ListenTCP(netip.AddrPortFrom(p.n.cfg.Address.Addr(), p.number), cfg)
+		p.tcp, err = endpoint.ListenTCP(netip.AddrPortFrom(n.cfg.Address.Addr(), p.number), cfg)
 		return err
 	}
-	if p.udp, err = endpoint.ListenUDP(p.n.udpConfig(p.number)); err != nil {
+	if p.udp, err = n.listenUDP(n.udpConfig(p.number)); err != nil {
 		return err
 	}
 	if p.packets = p.udp; w.dtls == nil {
 		return nil
 	}
-	if p.packets, err = w.dtls.Server(p.udp); err != nil {
+	if p.packets, err = w.dtls.Server(p.udp.(*endpoint.UDP)); err != nil {
 		p.udp.Close()
 	}
 	return err

@@ -78,7 +78,7 @@ func (n *Network) remoteOf(key InstanceKey) (*remote, error) {
 // setState makes st the state of r, with its link. n.mu is held.
 func (n *Network) setState(r *remote, st *remoteState) {
 	old := r.state.Load()
-	if st.Up && st.Endpoints.TCP.IsValid() {
+	if st.Up && st.Endpoints.TCP.IsValid() && n.cfg.Sockets == nil {
 		st.link = n.holdLink(st.Endpoints.TCP, r.wiring.tls)
 	}
 	r.state.Store(st)
@@ -117,6 +117,9 @@ func (n *Network) unuse(r *remote) {
 func (n *Network) clientSocket(layer endpoint.PacketLayer) (endpoint.PacketSocket, error) {
 	if layer == nil {
 		return n.udp, nil
+	}
+	if n.cfg.Sockets != nil {
+		return nil, ErrNotHere
 	}
 	if s := n.secured[layer]; s != nil {
 		return s, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"carisma.dev/gateway/someip/endpoint"
 )
@@ -24,9 +25,11 @@ func Start(cfg Config) (*Stack, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Stack{networks: make(map[string]*Network, len(cfg.Networks))}
-	var err error
-	if s.links, err = endpoint.WatchLinks(); err != nil {
-		log.Warn("links.watch", "error", err) // an interface that goes is noticed by its silence then
+	if slices.ContainsFunc(cfg.Networks, func(nc NetworkConfig) bool { return nc.Sockets == nil }) {
+		var err error
+		if s.links, err = endpoint.WatchLinks(); err != nil {
+			log.Warn("links.watch", "error", err) // an interface that goes is noticed by its silence then
+		}
 	}
 	for _, nc := range cfg.Networks {
 		if err := s.open(nc, log); err != nil {
@@ -48,7 +51,7 @@ func (s *Stack) open(nc NetworkConfig, log *slog.Logger) error {
 		return err
 	}
 	s.networks[nc.Name] = n
-	if s.links == nil {
+	if s.links == nil || nc.Sockets != nil {
 		return nil
 	}
 	if now, _ := s.links.Follow(nc.Address.Addr(), nc.Interface, n.presence); now != endpoint.Up {

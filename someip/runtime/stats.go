@@ -82,7 +82,7 @@ func (n *Network) socketStats() endpoint.UDPStats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	sum := n.groups.Stats()
-	for _, s := range n.sockets() {
+	for _, s := range n.systemSockets() {
 		st := s.Stats()
 		sum.Received += st.Received
 		sum.Filtered += st.Filtered
@@ -91,11 +91,17 @@ func (n *Network) socketStats() endpoint.UDPStats {
 	return sum
 }
 
-// sockets are the UDP sockets of the network but those of event groups. n.mu is held.
-func (n *Network) sockets() []*endpoint.UDP {
-	list := []*endpoint.UDP{n.udp, n.discovery.unicast, n.discovery.multicast}
+// systemSockets are the UDP sockets of the network but those of event groups; one in
+// memory has none. n.mu is held.
+func (n *Network) systemSockets() (list []*endpoint.UDP) {
+	sockets := []endpoint.PacketSocket{n.udp, n.discovery.unicast, n.discovery.multicast}
 	for _, p := range n.udpPorts {
-		list = append(list, p.udp)
+		sockets = append(sockets, p.udp)
+	}
+	for _, s := range sockets {
+		if u, ok := s.(*endpoint.UDP); ok {
+			list = append(list, u)
+		}
 	}
 	return list
 }

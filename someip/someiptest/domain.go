@@ -1,5 +1,6 @@
-// Package someiptest helps to test what uses the SOME/IP stack: networks on the
-// loopback interface that do not hear each other, and scripted peers.
+// Package someiptest helps to test what uses the SOME/IP stack: networks in memory
+// under a fake clock ([Ether]), networks on the loopback interface that do not hear
+// each other ([Domain]), and scripted peers ([Peer]).
 package someiptest
 
 import (
@@ -90,17 +91,22 @@ func (d *Domain) Start(host byte, alter ...func(*runtime.NetworkConfig)) *runtim
 // StartStack is Start for tests that close the stack themselves.
 func (d *Domain) StartStack(host byte, alter ...func(*runtime.NetworkConfig)) *runtime.Stack {
 	d.tb.Helper()
-	cfg := d.Config(host)
+	return start(d.tb, d.Config(host), alter)
+}
+
+// start starts a stack of one network until the test ends.
+func start(tb testing.TB, cfg runtime.NetworkConfig, alter []func(*runtime.NetworkConfig)) *runtime.Stack {
+	tb.Helper()
 	for _, f := range alter {
 		f(&cfg)
 	}
 	s, err := runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{cfg}})
 	if err != nil {
-		d.tb.Fatal(err)
+		tb.Fatal(err)
 	}
-	d.tb.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
-			d.tb.Errorf("close host %d: %v", host, err)
+			tb.Errorf("close %v: %v", cfg.Address, err)
 		}
 	})
 	return s
