@@ -1,6 +1,7 @@
 package endpoint_test
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/endpoint"
 )
 
@@ -115,4 +117,31 @@ func TestLimitOfConnectionsOfAHost(t *testing.T) {
 	from("127.0.11.7")
 	receive(t, atServer.opened)
 	require.Equal(t, endpoint.ListenerStats{Accepted: 4, Refused: 2}, l.Stats())
+}
+
+// CK-4: what waited for a slow peer is led by cookies too, between whole messages.
+func TestCookiesInTheQueue(t *testing.T) {
+	l, atServer := server(t, endpoint.TCPConfig{SendQueue: 64 << 20, WriteTimeout: patience, Cookies: true})
+	peer := raw(t, l)
+	s := receive(t, atServer.opened)
+	const n = 200
+	msg := message(string(make([]byte, 100<<10)))
+	for range n {
+		require.NoError(t, s.Send(msg))
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Shutdown(context.Background()) }()
+	stream, err := io.ReadAll(peer)
+	require.NoError(t, err)
+	peer.Close()
+	require.NoError(t, receive(t, done))
+	f := &endpoint.Framer{From: endpoint.FromServer}
+	got, err := feed(f, stream, 64<<10)
+	require.NoError(t, err)
+	require.Len(t, got, n)
+	require.Zero(t, f.Skipped)
+	cookies := (len(stream) - n*len(msg)) / someip.HeaderSize
+	require.Greater(t, cookies, 1)
+	require.LessOrEqual(t, cookies, n)
+	require.Equal(t, cookies, bytes.Count(stream, []byte(someip.ServerCookie)))
 }

@@ -162,7 +162,9 @@ func TestTCPSlowPeer(t *testing.T) {
 			break
 		}
 	}
-	require.ErrorIs(t, err, endpoint.ErrQueueFull)
+	if !errors.Is(err, net.ErrClosed) { // on a machine so loaded that the time is over already
+		require.ErrorIs(t, err, endpoint.ErrQueueFull)
+	}
 	var timeout net.Error
 	require.ErrorAs(t, receive(t, atServer.closed), &timeout)
 	require.True(t, timeout.Timeout())

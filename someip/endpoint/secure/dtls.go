@@ -2,6 +2,7 @@ package secure
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/pion/dtls/v3"
 
@@ -34,11 +35,17 @@ var (
 	}
 )
 
+// retransmit is the first wait for the answer to a flight of a handshake; it doubles
+// each time. RFC 6347 4.2.4.1 proposes a second and lets it be less where the way is
+// known: in a vehicle it takes milliseconds.
+const retransmit = 250 * time.Millisecond
+
 // NewDTLS returns a layer with these credentials.
 func NewDTLS(cfg Config) (*DTLS, error) {
 	cfg = cfg.withDefaults()
 	d := &DTLS{cfg: cfg, common: []dtls.Option{
 		dtls.WithLoggerFactory(silence{}),
+		dtls.WithFlightInterval(retransmit),
 	}}
 	if cfg.PSK != nil {
 		d.common = append(d.common, dtls.WithCipherSuites(pskSuites...))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -264,4 +265,35 @@ func TestDTLSManyClients(t *testing.T) {
 		}
 	}
 	require.Equal(t, 20, s.(secure.Socket).Stats().Peers)
+}
+
+// A handshake gets through where every fourth datagram is lost, either way.
+func TestDTLSHandshakeOverLoss(t *testing.T) {
+	ca := newAuthority(t)
+	s, atServer := protect(t, "127.0.11.61:0", secure.Config{Certificate: ca.of(t, "127.0.11.67")}, false)
+	front, err := endpoint.ListenUDP(endpoint.UDPConfig{Local: addr("127.0.11.67:0")})
+	require.NoError(t, err)
+	defer front.Close()
+	back, err := endpoint.ListenUDP(endpoint.UDPConfig{Local: addr("127.0.11.68:0")})
+	require.NoError(t, err)
+	defer back.Close()
+	var n atomic.Int32
+	lost := func() bool { return n.Add(1)%4 == 0 }
+	var client atomic.Value
+	front.Serve(func(from netip.AddrPort, b []byte) {
+		client.Store(from)
+		if !lost() {
+			_ = back.Send(s.LocalAddr(), b)
+		}
+	})
+	back.Serve(func(_ netip.AddrPort, b []byte) {
+		if to, ok := client.Load().(netip.AddrPort); ok && !lost() {
+			_ = front.Send(to, b)
+		}
+	})
+	c, _ := protect(t, "127.0.11.62:0", secure.Config{Roots: ca.pool(), HandshakeTimeout: patience}, true)
+	require.Eventually(t, func() bool {
+		return c.Send(front.LocalAddr(), []byte("x")) == nil && len(atServer) > 0
+	}, patience, 50*time.Millisecond)
+	require.EqualValues(t, 1, s.Stats().Established)
 }

@@ -137,7 +137,7 @@ func TestTLSSlowPeer(t *testing.T) {
 	ca := newAuthority(t)
 	cfg := layer(t, secure.Config{Certificate: ca.of(t, "127.0.11.61")})
 	cfg.WriteTimeout = 100 * time.Millisecond
-	stall := func(cfg endpoint.TCPConfig) (*endpoint.Conn, *recorder) {
+	stall := func(cfg endpoint.TCPConfig) (*endpoint.Conn, *recorder, error) {
 		l, atServer := listenTLS(t, cfg)
 		c, err := tls.Dial("tcp", l.LocalAddr().String(), &tls.Config{RootCAs: ca.pool()})
 		require.NoError(t, err)
@@ -148,16 +148,17 @@ func TestTLSSlowPeer(t *testing.T) {
 				break
 			}
 		}
-		require.ErrorIs(t, err, endpoint.ErrQueueFull)
-		return s, atServer
+		return s, atServer, err
 	}
-	_, atServer := stall(cfg)
+	_, atServer, err := stall(cfg)
+	require.Error(t, err, "the queue is full, or the time over already")
 	var timeout net.Error
 	require.ErrorAs(t, receive(t, atServer.closed), &timeout)
 	require.True(t, timeout.Timeout())
 
 	cfg.WriteTimeout = time.Hour
-	s, atServer := stall(cfg)
+	s, atServer, err := stall(cfg)
+	require.ErrorIs(t, err, endpoint.ErrQueueFull)
 	require.NoError(t, s.Close())
 	require.NoError(t, receive(t, atServer.closed))
 }
