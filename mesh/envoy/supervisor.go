@@ -137,8 +137,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			continue
 		}
 		s.fail(err)
-		if time.Since(began) > steady {
+		if time.Since(began) > steady { // callers wait for it
 			backoff = backoffMin
+			continue
 		}
 		if !s.pause(ctx, backoff) {
 			s.enter(Stopped, nil)
