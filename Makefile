@@ -10,6 +10,7 @@ VEHICLE ?= vehicles/cabin
 CHECK ?=
 PEERS ?=
 FUZZTIME ?= 30s
+SOAK ?= 10m
 BENCH ?=
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
@@ -61,6 +62,15 @@ matrix: ## write the interop matrix in docs/interop.md from a run of all its cel
 bench: build ## measure against vsomeip and plain gRPC: a table and JSON
 	@interop/peers/deps.sh run interop
 	@.ci/bench $(BENCH)
+
+.PHONY: soak
+soak: ## two SOME/IP stacks over a bad network for SOAK=10m; SEED repeats a run
+	SOAK=$(SOAK) $(GO) test -count=1 -v -run Soak -timeout 1h ./interop/lossy
+
+.PHONY: reliability
+reliability: build ## play every fault and write docs/reliability.md from what was measured
+	@interop/peers/deps.sh run
+	@CARISMA_ENVOY=$$(interop/peers/get.sh envoy) bin/faults -json interop/faults/results.json -page docs/reliability.md
 
 .PHONY: lint
 lint: ## golangci-lint with the import rules, shellcheck

@@ -1,0 +1,164 @@
+package faults
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"carisma.dev/gateway/mesh/config"
+)
+
+// Footprint is what a program takes at a moment.
+type Footprint struct {
+	PID         int `json:"pid"`
+	AnonKiB     int `json:"anon_kib"` // anonymous memory
+	Descriptors int `json:"descriptors"`
+	Goroutines  int `json:"goroutines,omitempty"` // of a gateway
+}
+
+// programs are those whose footprint is watched.
+func (g *Rig) programs() []string {
+	var names []string
+	for _, h := range g.runner.Vehicle().HPCs() {
+		names = append(names, h.Name+"/gateway", h.Name+"/envoy")
+		if h.Role == config.Central {
+			names = append(names, h.Name+"/control-plane")
+		}
+	}
+	return names
+}
+
+func (g *Rig) footprints(ctx context.Context) (map[string]Footprint, error) {
+	all := map[string]Footprint{}
+	for _, name := range g.programs() {
+		pid, err := g.pid(name)
+		if err != nil {
+			return nil, err
+		}
+		f := Footprint{PID: pid}
+		if f.AnonKiB, err = anonymous(pid); err != nil {
+			return nil, err
+		}
+		fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+		if err != nil {
+			return nil, err
+		}
+		f.Descriptors = len(fds)
+		if host, ok := strings.CutSuffix(name, "/gateway"); ok {
+			st, err := g.gatewayStatus(ctx, host)
+			if err != nil {
+				return nil, err
+			}
+			f.Goroutines = st.Goroutines
+		}
+		all[name] = f
+	}
+	return all, nil
+}
+
+// anonymous returns the anonymous memory of a process in KiB.
+func anonymous(pid int) (int, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	for in := bufio.NewScanner(f); in.Scan(); {
+		if rest, ok := strings.CutPrefix(in.Text(), "RssAnon:"); ok {
+			return strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(rest, "kB")))
+		}
+	}
+	return 0, fmt.Errorf("process %d has no memory", pid)
+}
+
+// gatewayStatus is what the runner reads of a gateway's own status.
+type gatewayStatus struct {
+	NodeID     string `json:"node_id"`
+	Epoch      uint64 `json:"epoch"`
+	Goroutines int    `json:"goroutines"`
+}
+
+func (g *Rig) gatewayStatus(ctx context.Context, host string) (gatewayStatus, error) {
+	socket := filepath.Join(g.state(host), "admin.sock")
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var s gatewayStatus
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://gateway/status", nil)
+	if err != nil {
+		return s, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return s, err
+	}
+	defer resp.Body.Close()
+	return s, json.NewDecoder(resp.Body).Decode(&s)
+}
+
+// peaks samples the anonymous memory of programs until the function it returns is
+// called, which gives the most that each had, in KiB. One that does not run is
+// passed over.
+func (g *Rig) peaks(ctx context.Context, programs []string) func() map[string]int {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	result := make(chan map[string]int)
+	go func() {
+		most := map[string]int{}
+		for {
+			for _, name := range programs {
+				if pid, err := g.pid(name); err == nil {
+					if kib, err := anonymous(pid); err == nil {
+						most[name] = max(most[name], kib)
+					}
+				}
+			}
+			if sleep(ctx, 2*lookInterval) != nil {
+				result <- most
+				return
+			}
+		}
+	}()
+	return func() map[string]int {
+		cancel()
+		return <-result
+	}
+}
+
+// grown compares footprints of the same programs, a process of its own each or
+// not, long after one another: nothing may pile up.
+func grown(before, after map[string]Footprint) (broken []string) {
+	for name, a := range after {
+		b := before[name]
+		if a.Descriptors > b.Descriptors+slackDescriptors {
+			broken = append(broken, fmt.Sprintf("%s has %d descriptors, it had %d", name, a.Descriptors, b.Descriptors))
+		}
+		if a.Goroutines > b.Goroutines+slackGoroutines {
+			broken = append(broken, fmt.Sprintf("%s has %d goroutines, it had %d", name, a.Goroutines, b.Goroutines))
+		}
+		if a.AnonKiB > b.AnonKiB+slackKiB {
+			broken = append(broken, fmt.Sprintf("%s has %d KiB of anonymous memory, it had %d", name, a.AnonKiB, b.AnonKiB))
+		}
+	}
+	return broken
+}
+
+// What may be more after than before: calls and streams under way differ from
+// moment to moment, Go's heap from collection to collection, and Envoy keeps the
+// buffers of its worst moment.
+const (
+	slackDescriptors = 6
+	slackGoroutines  = 16
+	slackKiB         = 48 << 10
+)

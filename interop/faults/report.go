@@ -1,0 +1,136 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Report is what a run of a suite gave.
+type Report struct {
+	Loads   []LoadReport `json:"loads"`
+	Results []*Result    `json:"results"`
+	// Before and After are the footprints of the programs after the first scenario
+	// and at the end of the run.
+	Before map[string]Footprint `json:"before"`
+	After  map[string]Footprint `json:"after"`
+	Rounds int                  `json:"rounds"`
+	Took   float64              `json:"took_s"`
+}
+
+// LoadReport names a load.
+type LoadReport struct {
+	Name   string `json:"name"`
+	Doc    string `json:"doc"`
+	Stream bool   `json:"stream"`
+}
+
+// Only returns the suite with some of the scenarios.
+func (s *Suite) Only(keep func(*Scenario) bool) *Suite {
+	return &Suite{Loads: s.Loads, Scenarios: slices.DeleteFunc(slices.Clone(s.Scenarios), func(sc *Scenario) bool { return !keep(sc) })}
+}
+
+// Run plays a suite on one vehicle, one scenario after the other as a vehicle
+// meets them, and again until the given time is over. The report has the last
+// round. After a scenario that could not be played or did not end in calm the
+// vehicle is started anew. An error says what does not hold; the report is there
+// nevertheless.
+func Run(ctx context.Context, o Options, s *Suite, again time.Duration, told func(*Result)) (report *Report, err error) {
+	report = &Report{}
+	for _, l := range s.Loads {
+		report.Loads = append(report.Loads, LoadReport{l.Name, l.Doc, l.stream()})
+	}
+	began := time.Now()
+	v := &vehicleRun{options: o, suite: s}
+	defer func() { err = errors.Join(err, v.stop()) }()
+	for report.Rounds == 0 || time.Since(began) < again {
+		report.Rounds++
+		report.Results = nil
+		for _, sc := range s.Scenarios {
+			r, err := v.playCalmly(ctx, sc)
+			if err != nil {
+				return report, err
+			}
+			report.Results = append(report.Results, r)
+			told(r)
+			if v.before == nil && v.rig != nil { // connections are made with the first calls
+				if v.before, err = v.rig.footprints(ctx); err != nil {
+					return report, err
+				}
+			}
+			if f := r.Failures(); len(f) > 0 {
+				v.errs = append(v.errs, fmt.Errorf("%s: %s", sc.Name, f[0]))
+			}
+		}
+	}
+	if v.rig != nil {
+		var broken []string
+		report.Before = v.before
+		if report.After, broken, err = v.rig.Grown(ctx, v.before); err != nil {
+			return report, err
+		}
+		for _, b := range broken {
+			v.errs = append(v.errs, errors.New(b))
+		}
+	}
+	report.Took = time.Since(began).Seconds()
+	return report, errors.Join(v.errs...)
+}
+
+// vehicleRun is a vehicle that is started when it is needed.
+type vehicleRun struct {
+	options Options
+	suite   *Suite
+	rig     *Rig
+	before  map[string]Footprint
+	starts  int
+	errs    []error
+}
+
+// maxAgain is how often a scenario is played again because the machine stood still.
+const maxAgain = 5
+
+// playCalmly plays a scenario until it was not the machine that broke a bound.
+func (v *vehicleRun) playCalmly(ctx context.Context, sc *Scenario) (*Result, error) {
+	for again := 0; ; again++ {
+		r, err := v.play(ctx, sc)
+		r.Again = again
+		if err != nil || len(r.Failures()) == 0 || r.Stalled < ms(stallLimit) || again == maxAgain {
+			return r, err
+		}
+	}
+}
+
+func (v *vehicleRun) play(ctx context.Context, sc *Scenario) (*Result, error) {
+	if v.rig == nil {
+		o := v.options
+		v.starts++
+		o.Dir = filepath.Join(o.Dir, fmt.Sprint(v.starts))
+		var err error
+		if v.rig, err = Start(ctx, o, v.suite); err != nil {
+			return &Result{}, err
+		}
+	}
+	r, err := v.rig.Play(ctx, sc)
+	if err != nil || len(r.Broken) > 0 {
+		if err != nil {
+			r.Broken = append(r.Broken, err.Error())
+		}
+		if stopErr := v.stop(); stopErr != nil {
+			r.Broken = append(r.Broken, stopErr.Error())
+		}
+	}
+	return r, ctx.Err()
+}
+
+func (v *vehicleRun) stop() error {
+	if v.rig == nil {
+		return nil
+	}
+	rig := v.rig
+	v.rig, v.before = nil, nil
+	return rig.Close()
+}

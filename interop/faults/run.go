@@ -1,0 +1,165 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Result is what one scenario gave.
+type Result struct {
+	Name  string  `json:"name"`
+	Title string  `json:"title"`
+	Note  string  `json:"note,omitempty"`
+	Took  float64 `json:"took_s"`
+	// Stalled is the longest time that the machine stood still, in milliseconds, and
+	// Again how often the scenario was played again for that reason.
+	Stalled float64  `json:"stalled_ms"`
+	Again   int      `json:"again,omitempty"`
+	Seen    []*Seen  `json:"seen"`
+	Broken  []string `json:"broken,omitempty"` // beside those of the loads
+	// Grown is the most anonymous memory that each bounded program took more than
+	// before, in KiB.
+	Grown map[string]int `json:"grown_kib,omitempty"`
+}
+
+// Failures lists all that does not hold.
+func (r *Result) Failures() []string {
+	all := slices.Clone(r.Broken)
+	for _, s := range r.Seen {
+		for _, b := range s.Broken {
+			all = append(all, s.Load+": "+b)
+		}
+	}
+	return all
+}
+
+// calmAfter bounds how long a scenario may take to be over.
+const calmAfter = 30 * time.Second
+
+// Play plays a scenario. An error says that it could not be played to its end;
+// bounds that do not hold are in the result.
+func (g *Rig) Play(ctx context.Context, sc *Scenario) (*Result, error) {
+	for _, l := range g.loads {
+		l.forget()
+	}
+	stalled := watchStalls(ctx)
+	r := &Result{Name: sc.Name, Title: sc.Title, Note: sc.Note}
+	t := times{began: time.Now()}
+	before, err := g.before(ctx, sc)
+	if err != nil {
+		stalled()
+		return r, err
+	}
+	for i := range sc.Steps {
+		if err := g.do(ctx, &sc.Steps[i], &t); err != nil {
+			r.Broken = append(r.Broken, fmt.Sprintf("%s: %v", sc.Steps[i].Pos, err))
+		}
+	}
+	if err := g.calm(ctx, calmAfter); err != nil {
+		r.Broken = append(r.Broken, err.Error())
+	}
+	t.ended = time.Now()
+	r.Stalled = ms(stalled())
+	if t.repair.IsZero() || sc.Heals {
+		t.repair = t.fault
+	}
+	for _, l := range g.loads {
+		r.Seen = append(r.Seen, l.judge(t, sc.concerned(l.Name)))
+	}
+	g.after(ctx, sc, before, r)
+	r.Took = t.ended.Sub(t.began).Seconds()
+	return r, ctx.Err()
+}
+
+func (sc *Scenario) concerned(load string) *Concerned {
+	for i := range sc.Concerned {
+		if slices.Contains(sc.Concerned[i].Loads, load) {
+			return &sc.Concerned[i]
+		}
+	}
+	return nil
+}
+
+// state is what is compared before and after a scenario.
+type state struct {
+	nodes map[string]gatewayStatus
+	foot  map[string]Footprint
+	peaks func() map[string]int
+}
+
+func (g *Rig) before(ctx context.Context, sc *Scenario) (s state, err error) {
+	if s.nodes, err = g.nodes(ctx); err != nil {
+		return s, err
+	}
+	if s.foot, err = g.footprints(ctx); err != nil {
+		return s, err
+	}
+	if len(sc.Memory) > 0 {
+		var names []string
+		for _, m := range sc.Memory {
+			names = append(names, m.Program)
+		}
+		s.peaks = g.peaks(ctx, names)
+	}
+	return s, nil
+}
+
+func (g *Rig) nodes(ctx context.Context) (map[string]gatewayStatus, error) {
+	all := map[string]gatewayStatus{}
+	for _, h := range g.runner.Vehicle().HPCs() {
+		st, err := g.gatewayStatus(ctx, h.Name)
+		if err != nil {
+			return nil, err
+		}
+		all[h.Name] = st
+	}
+	return all, nil
+}
+
+// after judges what is no load's.
+func (g *Rig) after(ctx context.Context, sc *Scenario, before state, r *Result) {
+	if before.peaks != nil {
+		r.Grown = map[string]int{}
+		for name, kib := range before.peaks() {
+			r.Grown[name] = max(0, kib-before.foot[name].AnonKiB)
+		}
+		for _, m := range sc.Memory {
+			if r.Grown[m.Program] > m.Grows<<10 {
+				r.Broken = append(r.Broken, fmt.Sprintf("%s grew by %d KiB, the bound is %d MiB", m.Program, r.Grown[m.Program], m.Grows))
+			}
+		}
+	}
+	foot, err := g.footprints(ctx)
+	if err != nil {
+		r.Broken = append(r.Broken, err.Error())
+		return
+	}
+	if slices.Contains(sc.Same, Envoys) {
+		for _, h := range g.runner.Vehicle().HPCs() {
+			if name := h.Name + "/envoy"; foot[name].PID != before.foot[name].PID {
+				r.Broken = append(r.Broken, name+" was started anew")
+			}
+		}
+	}
+	if slices.Contains(sc.Same, Identities) {
+		nodes, err := g.nodes(ctx)
+		if err != nil {
+			r.Broken = append(r.Broken, err.Error())
+		}
+		for name, n := range nodes {
+			if b := before.nodes[name]; n.NodeID != b.NodeID || n.Epoch < b.Epoch {
+				r.Broken = append(r.Broken, fmt.Sprintf("%s is %s with epoch %d, it was %s with epoch %d", name, n.NodeID, n.Epoch, b.NodeID, b.Epoch))
+			}
+		}
+	}
+}
+
+// Grown compares the footprint of the vehicle with an earlier one.
+func (g *Rig) Grown(ctx context.Context, before map[string]Footprint) (now map[string]Footprint, broken []string, err error) {
+	if now, err = g.footprints(ctx); err != nil {
+		return nil, nil, err
+	}
+	return now, grown(before, now), nil
+}
