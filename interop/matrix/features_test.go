@@ -1,6 +1,7 @@
 package matrix_test
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -25,9 +26,10 @@ func call(client *program, transport string, method uint16, payload string) stri
 // methods calls whatever the two sides have for it.
 func (s *session) methods(server, client *program) {
 	s.Helper()
+	largest := cmp.Or(s.peer.ability(s.role).largest, 1400)
 	for _, transport := range s.peer.transports(s.role) {
 		way := strings.ToUpper(transport)
-		for _, payload := range []string{"-", s.payload(4), s.payload(8), s.payload(1400)} {
+		for _, payload := range []string{"-", s.payload(4), s.payload(8), s.payload(largest)} {
 			require.Equal(s, "0 "+payload, call(client, transport, matrix.Echo, payload))
 		}
 		s.worked(matrix.Methods, way)

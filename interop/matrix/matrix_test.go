@@ -22,6 +22,8 @@ func TestSomeipy(t *testing.T) {
 	t.Run("events", func(t *testing.T) { run(t, events) })
 }
 
+func TestOpensomeip(t *testing.T) { run(t, opensomeip(t)) }
+
 // run does the cells of one peer. CI does those of IPv4 and of the peer as server,
 // without restarts.
 func run(t *testing.T, p peer) {

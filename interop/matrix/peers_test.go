@@ -29,6 +29,7 @@ type ability struct {
 	refuses    string         // code that it answers Refuse with
 	unknown    bool           // answers requests for unknown methods
 	astray     bool           // sends messages to ports that nobody has
+	largest    int            // payload that it sends in one piece; 0: 1400
 }
 
 func (p peer) ability(role matrix.Role) ability {
@@ -110,6 +111,20 @@ func someipy(t *testing.T) (methods, events peer) {
 	events.serve.transports = nil
 	events.serve.astray = true // each event to the subscribers of all eventgroups, by UDP to a TCP port too
 	return methods, events
+}
+
+// opensomeip has methods only, in its binding. It segments what exceeds 1400 bytes with
+// its header.
+func opensomeip(t *testing.T) peer {
+	t.Helper()
+	some := ability{
+		families: []family{ipv4}, transports: []string{"udp"},
+		events: []matrix.Event{}, largest: 1384,
+	}
+	p := peer{name: "opensomeip", command: python(t, "opensomeip_peer.py"), serve: some, use: some}
+	p.serve.refuses = "1" // as client it does not know codes of applications
+	p.use.unknown = true
+	return p
 }
 
 // vsomeip can do everything. It leaves unknown methods to its application, and what

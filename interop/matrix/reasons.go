@@ -2,7 +2,7 @@ package matrix
 
 // Peers are the foreign stacks, in the order of the page. Each runs as a program on
 // it.
-var Peers = []string{"vsomeip", "pysomeip", "someipy"}
+var Peers = []string{"vsomeip", "pysomeip", "someipy", "opensomeip"}
 
 // reason is why a peer has nothing in some rows.
 type reason struct {
@@ -25,13 +25,17 @@ var reasons = []reason{
 	{"someipy", "", []What{MulticastOf}, "joins no eventgroup's multicast group and sends to none"},
 	{"someipy", "", []What{SegmentedCall, SegmentedOf}, "has no TP"},
 	{"someipy", "", protected, "has no E2E protection"},
+	{"opensomeip", Serve, []What{EventsOf, Fields, MulticastOf, SegmentedOf}, "as server acknowledges subscriptions, but its binding does not say whose"},
+	{"opensomeip", Use, []What{EventsOf, Fields, MulticastOf, SegmentedOf}, "as client subscribes with the port of service discovery, where it takes no events"},
+	{"opensomeip", "", protected, "has no events to protect, see above; its profiles are of its own making"},
 }
 
 // limits are what holds for all that a peer does.
 var limits = map[string]string{
 	"someipy": "IPv4 only; serves methods or events but not both in one service, as its daemon fails on subscriptions to a " +
 		"service that has methods; sends an event to the subscribers of every eventgroup",
-	"pysomeip": "UDP only; as server its application has one error code (0x09), as client it takes those of the protocol only",
+	"opensomeip": "shown on UDP and IPv4: an offer of its binding has one endpoint, which is UDP",
+	"pysomeip":   "UDP only; as server its application has one error code (0x09), as client it takes those of the protocol only",
 }
 
 func whyNot(peer string, role Role, what What) string {
