@@ -35,6 +35,18 @@ func (t *Table) expose(ctx context.Context, p *port, inst Instance, svc Service,
 			t.show(ctx, x, Denied, never.Reason)
 			return
 		}
+		var other *StandbyError
+		if errors.As(err, &other) {
+			t.show(ctx, x, Standby, err.Error())
+			select {
+			case <-other.Over:
+				pause = retryMin
+				settle.Reset(settleTime)
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
 		t.log.Warn("exposure failed", "name", inst.MeshName(), "network", p.on.String(), "error", err)
 		t.show(ctx, x, Failed, err.Error())
 		if time.Since(began) > retryMax {

@@ -24,6 +24,17 @@ type NotExposableError struct {
 
 func (e *NotExposableError) Error() string { return e.Reason }
 
+// StandbyError says that the gateway of another node exposes the instance on the
+// network already: this one takes over when that ends.
+type StandbyError struct {
+	Node string
+	Over <-chan struct{} // closed when the other one's exposure ended or changed
+}
+
+func (e *StandbyError) Error() string {
+	return fmt.Sprintf("the gateway of node %s exposes it here", e.Node)
+}
+
 // loopRule returns why an instance imported through one network must not go out
 // on another. Nothing imported from a network is exposed on that same network,
 // by this gateway or another, and nothing leaves by the way it came.

@@ -32,6 +32,9 @@ const (
 	Failed
 	// Waiting: the instance is not up.
 	Waiting
+	// Standby: the gateway of another node exposes it there; this one takes over
+	// when that ends.
+	Standby
 )
 
 func (s ExposureState) String() string {
@@ -44,6 +47,8 @@ func (s ExposureState) String() string {
 		return "failed"
 	case Waiting:
 		return "waiting"
+	case Standby:
+		return "standby"
 	default:
 		return fmt.Sprintf("state %d", uint8(s))
 	}
@@ -53,7 +58,7 @@ func (s ExposureState) String() string {
 type Exposure struct {
 	On     Network
 	State  ExposureState
-	Reason string // why it is denied or failed
+	Reason string // why it is denied, failed or on standby
 	Since  time.Time
 }
 

@@ -45,6 +45,7 @@ type Adapter struct {
 	network *runtime.Network
 	log     *slog.Logger
 	sights  *sightings
+	opened  time.Time
 
 	mu     sync.Mutex
 	codecs map[*model.Interface]*codecs
@@ -68,6 +69,7 @@ func New(cfg Config) *Adapter {
 		network: cfg.Network,
 		log:     cfg.Logger.With("network", cfg.Network.Name()),
 		sights:  newSightings(),
+		opened:  time.Now(),
 		codecs:  map[*model.Interface]*codecs{},
 	}
 }

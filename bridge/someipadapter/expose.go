@@ -21,6 +21,9 @@ func (a *Adapter) Expose(ctx context.Context, inst bridge.Instance, svc bridge.S
 	if err != nil {
 		return err
 	}
+	if err := a.listen(ctx, key); err != nil {
+		return err
+	}
 	if err := a.sights.conflict(key); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"carisma.dev/gateway/bridge"
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/runtime"
 )
@@ -18,7 +19,8 @@ type sightings struct {
 	seen    map[someip.InstanceKey]runtime.Availability
 	news    map[someip.InstanceKey]news
 	rivals  map[someip.InstanceKey]rival
-	changed chan struct{} // closed with each change
+	standby map[someip.InstanceKey]chan struct{} // closed when what is seen of the instance changes
+	changed chan struct{}                        // closed with each change
 }
 
 // news is what changed of one instance since it was taken last.
@@ -32,6 +34,7 @@ func newSightings() *sightings {
 		seen:    map[someip.InstanceKey]runtime.Availability{},
 		news:    map[someip.InstanceKey]news{},
 		rivals:  map[someip.InstanceKey]rival{},
+		standby: map[someip.InstanceKey]chan struct{}{},
 		changed: make(chan struct{}),
 	}
 }
@@ -46,10 +49,15 @@ func (s *sightings) add(av runtime.Availability) {
 		n.went = &av
 	}
 	s.news[av.Key] = n
+	delete(s.rivals, av.Key) // it is seen as what it is
 	if av.Up {
 		s.seen[av.Key] = av
 	} else {
 		delete(s.seen, av.Key)
+	}
+	if over := s.standby[av.Key]; over != nil {
+		close(over)
+		delete(s.standby, av.Key)
 	}
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -93,7 +101,8 @@ type rival struct {
 	heard time.Time
 }
 
-// conflict returns an error if another host offers the instance.
+// conflict returns an error if another host offers the instance: a
+// *bridge.StandbyError if that is a gateway.
 func (s *sightings) conflict(key someip.InstanceKey) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +112,12 @@ func (s *sightings) conflict(key someip.InstanceKey) error {
 			at = av.Endpoints.TCP
 		}
 		if node := markedBy(av.Configuration); node != "" {
-			return fmt.Errorf("the gateway of node %s exposes the same ids here: %v", node, key)
+			over := s.standby[key]
+			if over == nil {
+				over = make(chan struct{})
+				s.standby[key] = over
+			}
+			return &bridge.StandbyError{Node: node, Over: over}
 		}
 		return conflictError(key, at)
 	}
@@ -126,6 +140,10 @@ func conflictError(key someip.InstanceKey, at netip.AddrPort) error {
 func (s *sightings) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, over := range s.standby {
+		close(over)
+	}
+	clear(s.standby)
 	clear(s.seen)
 	clear(s.news)
 }

@@ -60,9 +60,12 @@ type Route struct {
 }
 
 // LocalOf returns the endpoints of a service on the node itself: the machine's own
-// address and the service's port (CAR-18). A standby instance has none; one that
-// leaves stays here until it is removed (CAR-25).
-func LocalOf(node string, s *registry.Service) []Endpoint { return localOf(node, s, serves) }
+// address and the service's port (CAR-18). One that leaves stays here until it is
+// removed (CAR-25). A standby is here too, though nobody is led to it: so an owner
+// can change at once, and calls that are under way to the old one arrive.
+func LocalOf(node string, s *registry.Service) []Endpoint {
+	return localOf(node, s, func(inst *registry.Instance) bool { return inst.Up })
+}
 
 func localOf(node string, s *registry.Service, want func(*registry.Instance) bool) []Endpoint {
 	var endpoints []Endpoint

@@ -83,7 +83,11 @@ func TestViews(t *testing.T) {
 			got := map[string][]row{}
 			local := map[string]bool{}
 			for _, e := range view.Ingress(snap, id) {
-				local[e.Service] = true
+				for _, inst := range snap.Services[e.Service].Instances {
+					if inst.Node.ID == id && !inst.Standby {
+						local[e.Service] = true
+					}
+				}
 				for _, p := range e.Endpoints {
 					require.Equal(t, id, p.Node, "CAR-23: no transit")
 				}

@@ -36,7 +36,7 @@ func (a *arrivals) take(name string, s *registry.Service, settled bool, connecte
 			id := inst.Node.ID
 			until, waits := a.arriving[name][id]
 			switch {
-			case !inst.Up || inst.Standby || inst.Node.Proxy == nil:
+			case !inst.Up || inst.Node.Proxy == nil:
 			case a.admitted[name][id], !settled, !connected(id):
 				admitted[id] = true
 			case waits:
@@ -83,7 +83,7 @@ func (a *arrivals) admit(ready func(node, service string) bool, now time.Time) (
 }
 
 // seen returns a service as another node sees it: without what is still arriving
-// elsewhere.
+// elsewhere. For an owner that is, the one after it goes on.
 func (a *arrivals) seen(node string, s *registry.Service) *registry.Service {
 	arriving := a.arriving[s.Name]
 	if len(arriving) == 0 {
@@ -91,10 +91,19 @@ func (a *arrivals) seen(node string, s *registry.Service) *registry.Service {
 	}
 	seen := *s
 	seen.Instances = nil
+	vacant := false
 	for _, inst := range s.Instances {
-		if _, waits := arriving[inst.Node.ID]; !waits || inst.Node.ID == node {
-			seen.Instances = append(seen.Instances, inst)
+		_, waits := arriving[inst.Node.ID]
+		switch {
+		case waits && inst.Node.ID != node:
+			vacant = vacant || !inst.Standby
+			continue
+		case vacant && inst.Standby && inst.Up:
+			owner := *inst
+			owner.Standby, vacant = false, false
+			inst = &owner
 		}
+		seen.Instances = append(seen.Instances, inst)
 	}
 	return &seen
 }

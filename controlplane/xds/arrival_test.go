@@ -75,6 +75,16 @@ func TestArrivals(t *testing.T) {
 
 	a.take("s", nil, true, connected, now)
 	require.Empty(t, a.admitted)
+
+	// While an owner that comes back arrives, the one that stood in for it goes on.
+	a.take("s", s("second"), false, connected, now)
+	back := s("owner", "second", "third")
+	back.Instances[1].Standby, back.Instances[2].Standby = true, true
+	a.take("s", back, true, connected, now)
+	require.Equal(t, []string{"second"}, sees("x", back))
+	require.False(t, a.seen("x", back).Instances[0].Standby)
+	require.True(t, back.Instances[1].Standby, "the snapshot is as it was")
+	require.True(t, a.seen("owner", back).Instances[1].Standby)
 }
 
 // CAR-50: the digest that settles a restarted control plane brings nothing new.

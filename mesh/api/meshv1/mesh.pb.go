@@ -1479,7 +1479,6 @@ type WatchServicesResponse struct {
 	Snapshot      bool                   `protobuf:"varint,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	Set           []*MeshService         `protobuf:"bytes,2,rep,name=set,proto3" json:"set,omitempty"`
 	Removed       []*ServiceKey          `protobuf:"bytes,3,rep,name=removed,proto3" json:"removed,omitempty"`
-	Exposures     *Exposures             `protobuf:"bytes,4,opt,name=exposures,proto3" json:"exposures,omitempty"` // all of them, if any changed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1531,13 +1530,6 @@ func (x *WatchServicesResponse) GetSet() []*MeshService {
 func (x *WatchServicesResponse) GetRemoved() []*ServiceKey {
 	if x != nil {
 		return x.Removed
-	}
-	return nil
-}
-
-func (x *WatchServicesResponse) GetExposures() *Exposures {
-	if x != nil {
-		return x.Exposures
 	}
 	return nil
 }
@@ -1646,285 +1638,6 @@ func (x *AwaitProxiesResponse) GetLate() []string {
 	return nil
 }
 
-// Exposure is the claim of a node to offer a service of the mesh on a network.
-type Exposure struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Network       string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`       // mesh name
-	Address       string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"` // own IP address on the network
-	Held          bool                   `protobuf:"varint,4,opt,name=held,proto3" json:"held,omitempty"`      // the node owned it, and offers it, when it was last told
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Exposure) Reset() {
-	*x = Exposure{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[22]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Exposure) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Exposure) ProtoMessage() {}
-
-func (x *Exposure) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[22]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Exposure.ProtoReflect.Descriptor instead.
-func (*Exposure) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{22}
-}
-
-func (x *Exposure) GetNetwork() string {
-	if x != nil {
-		return x.Network
-	}
-	return ""
-}
-
-func (x *Exposure) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *Exposure) GetAddress() string {
-	if x != nil {
-		return x.Address
-	}
-	return ""
-}
-
-func (x *Exposure) GetHeld() bool {
-	if x != nil {
-		return x.Held
-	}
-	return false
-}
-
-type SetExposuresRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Exposures     []*Exposure            `protobuf:"bytes,1,rep,name=exposures,proto3" json:"exposures,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SetExposuresRequest) Reset() {
-	*x = SetExposuresRequest{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[23]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SetExposuresRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SetExposuresRequest) ProtoMessage() {}
-
-func (x *SetExposuresRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[23]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SetExposuresRequest.ProtoReflect.Descriptor instead.
-func (*SetExposuresRequest) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{23}
-}
-
-func (x *SetExposuresRequest) GetExposures() []*Exposure {
-	if x != nil {
-		return x.Exposures
-	}
-	return nil
-}
-
-type SetExposuresResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SetExposuresResponse) Reset() {
-	*x = SetExposuresResponse{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[24]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SetExposuresResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SetExposuresResponse) ProtoMessage() {}
-
-func (x *SetExposuresResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[24]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SetExposuresResponse.ProtoReflect.Descriptor instead.
-func (*SetExposuresResponse) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{24}
-}
-
-type Exposures struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Claims        []*ExposureClaim       `protobuf:"bytes,1,rep,name=claims,proto3" json:"claims,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Exposures) Reset() {
-	*x = Exposures{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[25]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Exposures) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Exposures) ProtoMessage() {}
-
-func (x *Exposures) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[25]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Exposures.ProtoReflect.Descriptor instead.
-func (*Exposures) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{25}
-}
-
-func (x *Exposures) GetClaims() []*ExposureClaim {
-	if x != nil {
-		return x.Claims
-	}
-	return nil
-}
-
-// ExposureClaim is a claim together with the node that has it. Claims of a node
-// that is lost stay: its offers may still be believed on the network.
-type ExposureClaim struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Network       string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Address       string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
-	NodeId        string                 `protobuf:"bytes,4,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
-	NodeName      string                 `protobuf:"bytes,5,opt,name=node_name,json=nodeName,proto3" json:"node_name,omitempty"`
-	Owner         bool                   `protobuf:"varint,6,opt,name=owner,proto3" json:"owner,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ExposureClaim) Reset() {
-	*x = ExposureClaim{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[26]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ExposureClaim) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ExposureClaim) ProtoMessage() {}
-
-func (x *ExposureClaim) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[26]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ExposureClaim.ProtoReflect.Descriptor instead.
-func (*ExposureClaim) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{26}
-}
-
-func (x *ExposureClaim) GetNetwork() string {
-	if x != nil {
-		return x.Network
-	}
-	return ""
-}
-
-func (x *ExposureClaim) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ExposureClaim) GetAddress() string {
-	if x != nil {
-		return x.Address
-	}
-	return ""
-}
-
-func (x *ExposureClaim) GetNodeId() string {
-	if x != nil {
-		return x.NodeId
-	}
-	return ""
-}
-
-func (x *ExposureClaim) GetNodeName() string {
-	if x != nil {
-		return x.NodeName
-	}
-	return ""
-}
-
-func (x *ExposureClaim) GetOwner() bool {
-	if x != nil {
-		return x.Owner
-	}
-	return false
-}
-
 type ServiceKey struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1935,7 +1648,7 @@ type ServiceKey struct {
 
 func (x *ServiceKey) Reset() {
 	*x = ServiceKey{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[27]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1947,7 +1660,7 @@ func (x *ServiceKey) String() string {
 func (*ServiceKey) ProtoMessage() {}
 
 func (x *ServiceKey) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[27]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1960,7 +1673,7 @@ func (x *ServiceKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServiceKey.ProtoReflect.Descriptor instead.
 func (*ServiceKey) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{27}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ServiceKey) GetName() string {
@@ -1986,7 +1699,7 @@ type PutDescriptorsRequest struct {
 
 func (x *PutDescriptorsRequest) Reset() {
 	*x = PutDescriptorsRequest{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[28]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1998,7 +1711,7 @@ func (x *PutDescriptorsRequest) String() string {
 func (*PutDescriptorsRequest) ProtoMessage() {}
 
 func (x *PutDescriptorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[28]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2011,7 +1724,7 @@ func (x *PutDescriptorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDescriptorsRequest.ProtoReflect.Descriptor instead.
 func (*PutDescriptorsRequest) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{28}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PutDescriptorsRequest) GetDescriptorSet() []byte {
@@ -2030,7 +1743,7 @@ type PutDescriptorsResponse struct {
 
 func (x *PutDescriptorsResponse) Reset() {
 	*x = PutDescriptorsResponse{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[29]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2042,7 +1755,7 @@ func (x *PutDescriptorsResponse) String() string {
 func (*PutDescriptorsResponse) ProtoMessage() {}
 
 func (x *PutDescriptorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[29]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2055,7 +1768,7 @@ func (x *PutDescriptorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutDescriptorsResponse.ProtoReflect.Descriptor instead.
 func (*PutDescriptorsResponse) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{29}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PutDescriptorsResponse) GetHash() string {
@@ -2074,7 +1787,7 @@ type GetDescriptorsRequest struct {
 
 func (x *GetDescriptorsRequest) Reset() {
 	*x = GetDescriptorsRequest{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[30]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2086,7 +1799,7 @@ func (x *GetDescriptorsRequest) String() string {
 func (*GetDescriptorsRequest) ProtoMessage() {}
 
 func (x *GetDescriptorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[30]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2099,7 +1812,7 @@ func (x *GetDescriptorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDescriptorsRequest.ProtoReflect.Descriptor instead.
 func (*GetDescriptorsRequest) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{30}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetDescriptorsRequest) GetHash() string {
@@ -2118,7 +1831,7 @@ type GetDescriptorsResponse struct {
 
 func (x *GetDescriptorsResponse) Reset() {
 	*x = GetDescriptorsResponse{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[31]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2130,7 +1843,7 @@ func (x *GetDescriptorsResponse) String() string {
 func (*GetDescriptorsResponse) ProtoMessage() {}
 
 func (x *GetDescriptorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[31]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2143,7 +1856,7 @@ func (x *GetDescriptorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDescriptorsResponse.ProtoReflect.Descriptor instead.
 func (*GetDescriptorsResponse) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{31}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetDescriptorsResponse) GetDescriptorSet() []byte {
@@ -2162,7 +1875,7 @@ type GetRoutesRequest struct {
 
 func (x *GetRoutesRequest) Reset() {
 	*x = GetRoutesRequest{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[32]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2174,7 +1887,7 @@ func (x *GetRoutesRequest) String() string {
 func (*GetRoutesRequest) ProtoMessage() {}
 
 func (x *GetRoutesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[32]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2187,7 +1900,7 @@ func (x *GetRoutesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRoutesRequest.ProtoReflect.Descriptor instead.
 func (*GetRoutesRequest) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{32}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetRoutesRequest) GetNode() string {
@@ -2206,7 +1919,7 @@ type GetRoutesResponse struct {
 
 func (x *GetRoutesResponse) Reset() {
 	*x = GetRoutesResponse{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[33]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2218,7 +1931,7 @@ func (x *GetRoutesResponse) String() string {
 func (*GetRoutesResponse) ProtoMessage() {}
 
 func (x *GetRoutesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[33]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2231,7 +1944,7 @@ func (x *GetRoutesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRoutesResponse.ProtoReflect.Descriptor instead.
 func (*GetRoutesResponse) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{33}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetRoutesResponse) GetNodes() []*NodeRoutes {
@@ -2253,7 +1966,7 @@ type NodeRoutes struct {
 
 func (x *NodeRoutes) Reset() {
 	*x = NodeRoutes{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[34]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2265,7 +1978,7 @@ func (x *NodeRoutes) String() string {
 func (*NodeRoutes) ProtoMessage() {}
 
 func (x *NodeRoutes) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[34]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2278,7 +1991,7 @@ func (x *NodeRoutes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRoutes.ProtoReflect.Descriptor instead.
 func (*NodeRoutes) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{34}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *NodeRoutes) GetNodeId() string {
@@ -2321,7 +2034,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[35]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2333,7 +2046,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[35]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2346,7 +2059,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{35}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Route) GetName() string {
@@ -2385,7 +2098,7 @@ type GetProxiesRequest struct {
 
 func (x *GetProxiesRequest) Reset() {
 	*x = GetProxiesRequest{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[36]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2397,7 +2110,7 @@ func (x *GetProxiesRequest) String() string {
 func (*GetProxiesRequest) ProtoMessage() {}
 
 func (x *GetProxiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[36]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2410,7 +2123,7 @@ func (x *GetProxiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProxiesRequest.ProtoReflect.Descriptor instead.
 func (*GetProxiesRequest) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{36}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{31}
 }
 
 type GetProxiesResponse struct {
@@ -2422,7 +2135,7 @@ type GetProxiesResponse struct {
 
 func (x *GetProxiesResponse) Reset() {
 	*x = GetProxiesResponse{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[37]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2434,7 +2147,7 @@ func (x *GetProxiesResponse) String() string {
 func (*GetProxiesResponse) ProtoMessage() {}
 
 func (x *GetProxiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[37]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2447,7 +2160,7 @@ func (x *GetProxiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProxiesResponse.ProtoReflect.Descriptor instead.
 func (*GetProxiesResponse) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{37}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetProxiesResponse) GetProxies() []*Proxy {
@@ -2470,7 +2183,7 @@ type Proxy struct {
 
 func (x *Proxy) Reset() {
 	*x = Proxy{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[38]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2482,7 +2195,7 @@ func (x *Proxy) String() string {
 func (*Proxy) ProtoMessage() {}
 
 func (x *Proxy) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[38]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2495,7 +2208,7 @@ func (x *Proxy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proxy.ProtoReflect.Descriptor instead.
 func (*Proxy) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{38}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Proxy) GetNodeId() string {
@@ -2548,7 +2261,7 @@ type ResourceTypeStatus struct {
 
 func (x *ResourceTypeStatus) Reset() {
 	*x = ResourceTypeStatus{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[39]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2560,7 +2273,7 @@ func (x *ResourceTypeStatus) String() string {
 func (*ResourceTypeStatus) ProtoMessage() {}
 
 func (x *ResourceTypeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[39]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2573,7 +2286,7 @@ func (x *ResourceTypeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceTypeStatus.ProtoReflect.Descriptor instead.
 func (*ResourceTypeStatus) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{39}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ResourceTypeStatus) GetTypeUrl() string {
@@ -2636,7 +2349,7 @@ type Nack struct {
 
 func (x *Nack) Reset() {
 	*x = Nack{}
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[40]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2648,7 +2361,7 @@ func (x *Nack) String() string {
 func (*Nack) ProtoMessage() {}
 
 func (x *Nack) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[40]
+	mi := &file_carisma_mesh_v1_mesh_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2661,7 +2374,7 @@ func (x *Nack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nack.ProtoReflect.Descriptor instead.
 func (*Nack) Descriptor() ([]byte, []int) {
-	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{40}
+	return file_carisma_mesh_v1_mesh_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Nack) GetResource() string {
@@ -2778,35 +2491,17 @@ const file_carisma_mesh_v1_mesh_proto_rawDesc = "" +
 	"\tnode_name\x18\x03 \x01(\tR\bnodeName\x12\x18\n" +
 	"\astandby\x18\x04 \x01(\bR\astandby\"*\n" +
 	"\x14WatchServicesRequest\x12\x12\n" +
-	"\x04held\x18\x01 \x01(\bR\x04held\"\xd4\x01\n" +
+	"\x04held\x18\x01 \x01(\bR\x04held\"\x9a\x01\n" +
 	"\x15WatchServicesResponse\x12\x1a\n" +
 	"\bsnapshot\x18\x01 \x01(\bR\bsnapshot\x12.\n" +
 	"\x03set\x18\x02 \x03(\v2\x1c.carisma.mesh.v1.MeshServiceR\x03set\x125\n" +
-	"\aremoved\x18\x03 \x03(\v2\x1b.carisma.mesh.v1.ServiceKeyR\aremoved\x128\n" +
-	"\texposures\x18\x04 \x01(\v2\x1a.carisma.mesh.v1.ExposuresR\texposures\"^\n" +
+	"\aremoved\x18\x03 \x03(\v2\x1b.carisma.mesh.v1.ServiceKeyR\aremoved\"^\n" +
 	"\x13AwaitProxiesRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"N\n" +
 	"\x14AwaitProxiesResponse\x12\"\n" +
 	"\facknowledged\x18\x01 \x03(\tR\facknowledged\x12\x12\n" +
-	"\x04late\x18\x02 \x03(\tR\x04late\"f\n" +
-	"\bExposure\x12\x18\n" +
-	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
-	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x12\n" +
-	"\x04held\x18\x04 \x01(\bR\x04held\"N\n" +
-	"\x13SetExposuresRequest\x127\n" +
-	"\texposures\x18\x01 \x03(\v2\x19.carisma.mesh.v1.ExposureR\texposures\"\x16\n" +
-	"\x14SetExposuresResponse\"C\n" +
-	"\tExposures\x126\n" +
-	"\x06claims\x18\x01 \x03(\v2\x1e.carisma.mesh.v1.ExposureClaimR\x06claims\"\xa3\x01\n" +
-	"\rExposureClaim\x12\x18\n" +
-	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
-	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x17\n" +
-	"\anode_id\x18\x04 \x01(\tR\x06nodeId\x12\x1b\n" +
-	"\tnode_name\x18\x05 \x01(\tR\bnodeName\x12\x14\n" +
-	"\x05owner\x18\x06 \x01(\bR\x05owner\"9\n" +
+	"\x04late\x18\x02 \x03(\tR\x04late\"9\n" +
 	"\n" +
 	"ServiceKey\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
@@ -2884,7 +2579,7 @@ const file_carisma_mesh_v1_mesh_proto_rawDesc = "" +
 	"\fNodeRegistry\x12O\n" +
 	"\bRegister\x12 .carisma.mesh.v1.RegisterRequest\x1a!.carisma.mesh.v1.RegisterResponse\x12V\n" +
 	"\tKeepAlive\x12!.carisma.mesh.v1.KeepAliveRequest\x1a\".carisma.mesh.v1.KeepAliveResponse(\x010\x01\x12R\n" +
-	"\tListNodes\x12!.carisma.mesh.v1.ListNodesRequest\x1a\".carisma.mesh.v1.ListNodesResponse2\xf5\x05\n" +
+	"\tListNodes\x12!.carisma.mesh.v1.ListNodesRequest\x1a\".carisma.mesh.v1.ListNodesResponse2\x98\x05\n" +
 	"\x0fServiceRegistry\x12X\n" +
 	"\vSynchronize\x12#.carisma.mesh.v1.SynchronizeRequest\x1a$.carisma.mesh.v1.SynchronizeResponse\x12I\n" +
 	"\x06Update\x12\x1e.carisma.mesh.v1.UpdateRequest\x1a\x1f.carisma.mesh.v1.UpdateResponse\x12[\n" +
@@ -2892,8 +2587,7 @@ const file_carisma_mesh_v1_mesh_proto_rawDesc = "" +
 	"\rWatchServices\x12%.carisma.mesh.v1.WatchServicesRequest\x1a&.carisma.mesh.v1.WatchServicesResponse0\x01\x12a\n" +
 	"\x0ePutDescriptors\x12&.carisma.mesh.v1.PutDescriptorsRequest\x1a'.carisma.mesh.v1.PutDescriptorsResponse\x12a\n" +
 	"\x0eGetDescriptors\x12&.carisma.mesh.v1.GetDescriptorsRequest\x1a'.carisma.mesh.v1.GetDescriptorsResponse\x12[\n" +
-	"\fAwaitProxies\x12$.carisma.mesh.v1.AwaitProxiesRequest\x1a%.carisma.mesh.v1.AwaitProxiesResponse\x12[\n" +
-	"\fSetExposures\x12$.carisma.mesh.v1.SetExposuresRequest\x1a%.carisma.mesh.v1.SetExposuresResponse2\xb3\x01\n" +
+	"\fAwaitProxies\x12$.carisma.mesh.v1.AwaitProxiesRequest\x1a%.carisma.mesh.v1.AwaitProxiesResponse2\xb3\x01\n" +
 	"\x06Status\x12R\n" +
 	"\tGetRoutes\x12!.carisma.mesh.v1.GetRoutesRequest\x1a\".carisma.mesh.v1.GetRoutesResponse\x12U\n" +
 	"\n" +
@@ -2912,7 +2606,7 @@ func file_carisma_mesh_v1_mesh_proto_rawDescGZIP() []byte {
 }
 
 var file_carisma_mesh_v1_mesh_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_carisma_mesh_v1_mesh_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_carisma_mesh_v1_mesh_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_carisma_mesh_v1_mesh_proto_goTypes = []any{
 	(NodeState)(0),                 // 0: carisma.mesh.v1.NodeState
 	(Leaving)(0),                   // 1: carisma.mesh.v1.Leaving
@@ -2941,38 +2635,33 @@ var file_carisma_mesh_v1_mesh_proto_goTypes = []any{
 	(*WatchServicesResponse)(nil),  // 24: carisma.mesh.v1.WatchServicesResponse
 	(*AwaitProxiesRequest)(nil),    // 25: carisma.mesh.v1.AwaitProxiesRequest
 	(*AwaitProxiesResponse)(nil),   // 26: carisma.mesh.v1.AwaitProxiesResponse
-	(*Exposure)(nil),               // 27: carisma.mesh.v1.Exposure
-	(*SetExposuresRequest)(nil),    // 28: carisma.mesh.v1.SetExposuresRequest
-	(*SetExposuresResponse)(nil),   // 29: carisma.mesh.v1.SetExposuresResponse
-	(*Exposures)(nil),              // 30: carisma.mesh.v1.Exposures
-	(*ExposureClaim)(nil),          // 31: carisma.mesh.v1.ExposureClaim
-	(*ServiceKey)(nil),             // 32: carisma.mesh.v1.ServiceKey
-	(*PutDescriptorsRequest)(nil),  // 33: carisma.mesh.v1.PutDescriptorsRequest
-	(*PutDescriptorsResponse)(nil), // 34: carisma.mesh.v1.PutDescriptorsResponse
-	(*GetDescriptorsRequest)(nil),  // 35: carisma.mesh.v1.GetDescriptorsRequest
-	(*GetDescriptorsResponse)(nil), // 36: carisma.mesh.v1.GetDescriptorsResponse
-	(*GetRoutesRequest)(nil),       // 37: carisma.mesh.v1.GetRoutesRequest
-	(*GetRoutesResponse)(nil),      // 38: carisma.mesh.v1.GetRoutesResponse
-	(*NodeRoutes)(nil),             // 39: carisma.mesh.v1.NodeRoutes
-	(*Route)(nil),                  // 40: carisma.mesh.v1.Route
-	(*GetProxiesRequest)(nil),      // 41: carisma.mesh.v1.GetProxiesRequest
-	(*GetProxiesResponse)(nil),     // 42: carisma.mesh.v1.GetProxiesResponse
-	(*Proxy)(nil),                  // 43: carisma.mesh.v1.Proxy
-	(*ResourceTypeStatus)(nil),     // 44: carisma.mesh.v1.ResourceTypeStatus
-	(*Nack)(nil),                   // 45: carisma.mesh.v1.Nack
-	(*timestamppb.Timestamp)(nil),  // 46: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 47: google.protobuf.Duration
+	(*ServiceKey)(nil),             // 27: carisma.mesh.v1.ServiceKey
+	(*PutDescriptorsRequest)(nil),  // 28: carisma.mesh.v1.PutDescriptorsRequest
+	(*PutDescriptorsResponse)(nil), // 29: carisma.mesh.v1.PutDescriptorsResponse
+	(*GetDescriptorsRequest)(nil),  // 30: carisma.mesh.v1.GetDescriptorsRequest
+	(*GetDescriptorsResponse)(nil), // 31: carisma.mesh.v1.GetDescriptorsResponse
+	(*GetRoutesRequest)(nil),       // 32: carisma.mesh.v1.GetRoutesRequest
+	(*GetRoutesResponse)(nil),      // 33: carisma.mesh.v1.GetRoutesResponse
+	(*NodeRoutes)(nil),             // 34: carisma.mesh.v1.NodeRoutes
+	(*Route)(nil),                  // 35: carisma.mesh.v1.Route
+	(*GetProxiesRequest)(nil),      // 36: carisma.mesh.v1.GetProxiesRequest
+	(*GetProxiesResponse)(nil),     // 37: carisma.mesh.v1.GetProxiesResponse
+	(*Proxy)(nil),                  // 38: carisma.mesh.v1.Proxy
+	(*ResourceTypeStatus)(nil),     // 39: carisma.mesh.v1.ResourceTypeStatus
+	(*Nack)(nil),                   // 40: carisma.mesh.v1.Nack
+	(*timestamppb.Timestamp)(nil),  // 41: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 42: google.protobuf.Duration
 }
 var file_carisma_mesh_v1_mesh_proto_depIdxs = []int32{
-	46, // 0: carisma.mesh.v1.Node.registered:type_name -> google.protobuf.Timestamp
+	41, // 0: carisma.mesh.v1.Node.registered:type_name -> google.protobuf.Timestamp
 	0,  // 1: carisma.mesh.v1.Node.state:type_name -> carisma.mesh.v1.NodeState
-	46, // 2: carisma.mesh.v1.Node.since:type_name -> google.protobuf.Timestamp
+	41, // 2: carisma.mesh.v1.Node.since:type_name -> google.protobuf.Timestamp
 	6,  // 3: carisma.mesh.v1.Node.proxy:type_name -> carisma.mesh.v1.ProxyEndpoints
 	6,  // 4: carisma.mesh.v1.RegisterRequest.proxy:type_name -> carisma.mesh.v1.ProxyEndpoints
 	5,  // 5: carisma.mesh.v1.ListNodesResponse.nodes:type_name -> carisma.mesh.v1.Node
 	14, // 6: carisma.mesh.v1.ServiceInstance.origin:type_name -> carisma.mesh.v1.Origin
 	3,  // 7: carisma.mesh.v1.ServiceInstance.state:type_name -> carisma.mesh.v1.InstanceState
-	46, // 8: carisma.mesh.v1.ServiceInstance.since:type_name -> google.protobuf.Timestamp
+	41, // 8: carisma.mesh.v1.ServiceInstance.since:type_name -> google.protobuf.Timestamp
 	1,  // 9: carisma.mesh.v1.ServiceInstance.leaving:type_name -> carisma.mesh.v1.Leaving
 	2,  // 10: carisma.mesh.v1.Origin.protocol:type_name -> carisma.mesh.v1.Protocol
 	13, // 11: carisma.mesh.v1.SynchronizeRequest.services:type_name -> carisma.mesh.v1.ServiceInstance
@@ -2982,53 +2671,48 @@ var file_carisma_mesh_v1_mesh_proto_depIdxs = []int32{
 	22, // 15: carisma.mesh.v1.ListServicesResponse.services:type_name -> carisma.mesh.v1.MeshService
 	13, // 16: carisma.mesh.v1.MeshService.service:type_name -> carisma.mesh.v1.ServiceInstance
 	22, // 17: carisma.mesh.v1.WatchServicesResponse.set:type_name -> carisma.mesh.v1.MeshService
-	32, // 18: carisma.mesh.v1.WatchServicesResponse.removed:type_name -> carisma.mesh.v1.ServiceKey
-	30, // 19: carisma.mesh.v1.WatchServicesResponse.exposures:type_name -> carisma.mesh.v1.Exposures
-	47, // 20: carisma.mesh.v1.AwaitProxiesRequest.timeout:type_name -> google.protobuf.Duration
-	27, // 21: carisma.mesh.v1.SetExposuresRequest.exposures:type_name -> carisma.mesh.v1.Exposure
-	31, // 22: carisma.mesh.v1.Exposures.claims:type_name -> carisma.mesh.v1.ExposureClaim
-	39, // 23: carisma.mesh.v1.GetRoutesResponse.nodes:type_name -> carisma.mesh.v1.NodeRoutes
-	40, // 24: carisma.mesh.v1.NodeRoutes.ingress:type_name -> carisma.mesh.v1.Route
-	40, // 25: carisma.mesh.v1.NodeRoutes.egress:type_name -> carisma.mesh.v1.Route
-	4,  // 26: carisma.mesh.v1.Route.class:type_name -> carisma.mesh.v1.RouteClass
-	43, // 27: carisma.mesh.v1.GetProxiesResponse.proxies:type_name -> carisma.mesh.v1.Proxy
-	46, // 28: carisma.mesh.v1.Proxy.connected:type_name -> google.protobuf.Timestamp
-	44, // 29: carisma.mesh.v1.Proxy.types:type_name -> carisma.mesh.v1.ResourceTypeStatus
-	46, // 30: carisma.mesh.v1.ResourceTypeStatus.sent:type_name -> google.protobuf.Timestamp
-	46, // 31: carisma.mesh.v1.ResourceTypeStatus.acked:type_name -> google.protobuf.Timestamp
-	45, // 32: carisma.mesh.v1.ResourceTypeStatus.nacks:type_name -> carisma.mesh.v1.Nack
-	46, // 33: carisma.mesh.v1.Nack.since:type_name -> google.protobuf.Timestamp
-	7,  // 34: carisma.mesh.v1.NodeRegistry.Register:input_type -> carisma.mesh.v1.RegisterRequest
-	9,  // 35: carisma.mesh.v1.NodeRegistry.KeepAlive:input_type -> carisma.mesh.v1.KeepAliveRequest
-	11, // 36: carisma.mesh.v1.NodeRegistry.ListNodes:input_type -> carisma.mesh.v1.ListNodesRequest
-	15, // 37: carisma.mesh.v1.ServiceRegistry.Synchronize:input_type -> carisma.mesh.v1.SynchronizeRequest
-	18, // 38: carisma.mesh.v1.ServiceRegistry.Update:input_type -> carisma.mesh.v1.UpdateRequest
-	20, // 39: carisma.mesh.v1.ServiceRegistry.ListServices:input_type -> carisma.mesh.v1.ListServicesRequest
-	23, // 40: carisma.mesh.v1.ServiceRegistry.WatchServices:input_type -> carisma.mesh.v1.WatchServicesRequest
-	33, // 41: carisma.mesh.v1.ServiceRegistry.PutDescriptors:input_type -> carisma.mesh.v1.PutDescriptorsRequest
-	35, // 42: carisma.mesh.v1.ServiceRegistry.GetDescriptors:input_type -> carisma.mesh.v1.GetDescriptorsRequest
-	25, // 43: carisma.mesh.v1.ServiceRegistry.AwaitProxies:input_type -> carisma.mesh.v1.AwaitProxiesRequest
-	28, // 44: carisma.mesh.v1.ServiceRegistry.SetExposures:input_type -> carisma.mesh.v1.SetExposuresRequest
-	37, // 45: carisma.mesh.v1.Status.GetRoutes:input_type -> carisma.mesh.v1.GetRoutesRequest
-	41, // 46: carisma.mesh.v1.Status.GetProxies:input_type -> carisma.mesh.v1.GetProxiesRequest
-	8,  // 47: carisma.mesh.v1.NodeRegistry.Register:output_type -> carisma.mesh.v1.RegisterResponse
-	10, // 48: carisma.mesh.v1.NodeRegistry.KeepAlive:output_type -> carisma.mesh.v1.KeepAliveResponse
-	12, // 49: carisma.mesh.v1.NodeRegistry.ListNodes:output_type -> carisma.mesh.v1.ListNodesResponse
-	16, // 50: carisma.mesh.v1.ServiceRegistry.Synchronize:output_type -> carisma.mesh.v1.SynchronizeResponse
-	19, // 51: carisma.mesh.v1.ServiceRegistry.Update:output_type -> carisma.mesh.v1.UpdateResponse
-	21, // 52: carisma.mesh.v1.ServiceRegistry.ListServices:output_type -> carisma.mesh.v1.ListServicesResponse
-	24, // 53: carisma.mesh.v1.ServiceRegistry.WatchServices:output_type -> carisma.mesh.v1.WatchServicesResponse
-	34, // 54: carisma.mesh.v1.ServiceRegistry.PutDescriptors:output_type -> carisma.mesh.v1.PutDescriptorsResponse
-	36, // 55: carisma.mesh.v1.ServiceRegistry.GetDescriptors:output_type -> carisma.mesh.v1.GetDescriptorsResponse
-	26, // 56: carisma.mesh.v1.ServiceRegistry.AwaitProxies:output_type -> carisma.mesh.v1.AwaitProxiesResponse
-	29, // 57: carisma.mesh.v1.ServiceRegistry.SetExposures:output_type -> carisma.mesh.v1.SetExposuresResponse
-	38, // 58: carisma.mesh.v1.Status.GetRoutes:output_type -> carisma.mesh.v1.GetRoutesResponse
-	42, // 59: carisma.mesh.v1.Status.GetProxies:output_type -> carisma.mesh.v1.GetProxiesResponse
-	47, // [47:60] is the sub-list for method output_type
-	34, // [34:47] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	27, // 18: carisma.mesh.v1.WatchServicesResponse.removed:type_name -> carisma.mesh.v1.ServiceKey
+	42, // 19: carisma.mesh.v1.AwaitProxiesRequest.timeout:type_name -> google.protobuf.Duration
+	34, // 20: carisma.mesh.v1.GetRoutesResponse.nodes:type_name -> carisma.mesh.v1.NodeRoutes
+	35, // 21: carisma.mesh.v1.NodeRoutes.ingress:type_name -> carisma.mesh.v1.Route
+	35, // 22: carisma.mesh.v1.NodeRoutes.egress:type_name -> carisma.mesh.v1.Route
+	4,  // 23: carisma.mesh.v1.Route.class:type_name -> carisma.mesh.v1.RouteClass
+	38, // 24: carisma.mesh.v1.GetProxiesResponse.proxies:type_name -> carisma.mesh.v1.Proxy
+	41, // 25: carisma.mesh.v1.Proxy.connected:type_name -> google.protobuf.Timestamp
+	39, // 26: carisma.mesh.v1.Proxy.types:type_name -> carisma.mesh.v1.ResourceTypeStatus
+	41, // 27: carisma.mesh.v1.ResourceTypeStatus.sent:type_name -> google.protobuf.Timestamp
+	41, // 28: carisma.mesh.v1.ResourceTypeStatus.acked:type_name -> google.protobuf.Timestamp
+	40, // 29: carisma.mesh.v1.ResourceTypeStatus.nacks:type_name -> carisma.mesh.v1.Nack
+	41, // 30: carisma.mesh.v1.Nack.since:type_name -> google.protobuf.Timestamp
+	7,  // 31: carisma.mesh.v1.NodeRegistry.Register:input_type -> carisma.mesh.v1.RegisterRequest
+	9,  // 32: carisma.mesh.v1.NodeRegistry.KeepAlive:input_type -> carisma.mesh.v1.KeepAliveRequest
+	11, // 33: carisma.mesh.v1.NodeRegistry.ListNodes:input_type -> carisma.mesh.v1.ListNodesRequest
+	15, // 34: carisma.mesh.v1.ServiceRegistry.Synchronize:input_type -> carisma.mesh.v1.SynchronizeRequest
+	18, // 35: carisma.mesh.v1.ServiceRegistry.Update:input_type -> carisma.mesh.v1.UpdateRequest
+	20, // 36: carisma.mesh.v1.ServiceRegistry.ListServices:input_type -> carisma.mesh.v1.ListServicesRequest
+	23, // 37: carisma.mesh.v1.ServiceRegistry.WatchServices:input_type -> carisma.mesh.v1.WatchServicesRequest
+	28, // 38: carisma.mesh.v1.ServiceRegistry.PutDescriptors:input_type -> carisma.mesh.v1.PutDescriptorsRequest
+	30, // 39: carisma.mesh.v1.ServiceRegistry.GetDescriptors:input_type -> carisma.mesh.v1.GetDescriptorsRequest
+	25, // 40: carisma.mesh.v1.ServiceRegistry.AwaitProxies:input_type -> carisma.mesh.v1.AwaitProxiesRequest
+	32, // 41: carisma.mesh.v1.Status.GetRoutes:input_type -> carisma.mesh.v1.GetRoutesRequest
+	36, // 42: carisma.mesh.v1.Status.GetProxies:input_type -> carisma.mesh.v1.GetProxiesRequest
+	8,  // 43: carisma.mesh.v1.NodeRegistry.Register:output_type -> carisma.mesh.v1.RegisterResponse
+	10, // 44: carisma.mesh.v1.NodeRegistry.KeepAlive:output_type -> carisma.mesh.v1.KeepAliveResponse
+	12, // 45: carisma.mesh.v1.NodeRegistry.ListNodes:output_type -> carisma.mesh.v1.ListNodesResponse
+	16, // 46: carisma.mesh.v1.ServiceRegistry.Synchronize:output_type -> carisma.mesh.v1.SynchronizeResponse
+	19, // 47: carisma.mesh.v1.ServiceRegistry.Update:output_type -> carisma.mesh.v1.UpdateResponse
+	21, // 48: carisma.mesh.v1.ServiceRegistry.ListServices:output_type -> carisma.mesh.v1.ListServicesResponse
+	24, // 49: carisma.mesh.v1.ServiceRegistry.WatchServices:output_type -> carisma.mesh.v1.WatchServicesResponse
+	29, // 50: carisma.mesh.v1.ServiceRegistry.PutDescriptors:output_type -> carisma.mesh.v1.PutDescriptorsResponse
+	31, // 51: carisma.mesh.v1.ServiceRegistry.GetDescriptors:output_type -> carisma.mesh.v1.GetDescriptorsResponse
+	26, // 52: carisma.mesh.v1.ServiceRegistry.AwaitProxies:output_type -> carisma.mesh.v1.AwaitProxiesResponse
+	33, // 53: carisma.mesh.v1.Status.GetRoutes:output_type -> carisma.mesh.v1.GetRoutesResponse
+	37, // 54: carisma.mesh.v1.Status.GetProxies:output_type -> carisma.mesh.v1.GetProxiesResponse
+	43, // [43:55] is the sub-list for method output_type
+	31, // [31:43] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_carisma_mesh_v1_mesh_proto_init() }
@@ -3042,7 +2726,7 @@ func file_carisma_mesh_v1_mesh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_carisma_mesh_v1_mesh_proto_rawDesc), len(file_carisma_mesh_v1_mesh_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   41,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

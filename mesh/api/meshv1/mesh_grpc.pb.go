@@ -220,7 +220,6 @@ const (
 	ServiceRegistry_PutDescriptors_FullMethodName = "/carisma.mesh.v1.ServiceRegistry/PutDescriptors"
 	ServiceRegistry_GetDescriptors_FullMethodName = "/carisma.mesh.v1.ServiceRegistry/GetDescriptors"
 	ServiceRegistry_AwaitProxies_FullMethodName   = "/carisma.mesh.v1.ServiceRegistry/AwaitProxies"
-	ServiceRegistry_SetExposures_FullMethodName   = "/carisma.mesh.v1.ServiceRegistry/SetExposures"
 )
 
 // ServiceRegistryClient is the client API for ServiceRegistry service.
@@ -246,10 +245,6 @@ type ServiceRegistryClient interface {
 	// registry says of a service now, or at the timeout: the steps of a move wait
 	// by it (CAR-31, 43).
 	AwaitProxies(ctx context.Context, in *AwaitProxiesRequest, opts ...grpc.CallOption) (*AwaitProxiesResponse, error)
-	// SetExposures replaces what the calling node claims to expose on its networks.
-	// Of several nodes on one network one owns each exposure; WatchServices tells
-	// who. A node that was not told that it owns one must not make it.
-	SetExposures(ctx context.Context, in *SetExposuresRequest, opts ...grpc.CallOption) (*SetExposuresResponse, error)
 }
 
 type serviceRegistryClient struct {
@@ -339,16 +334,6 @@ func (c *serviceRegistryClient) AwaitProxies(ctx context.Context, in *AwaitProxi
 	return out, nil
 }
 
-func (c *serviceRegistryClient) SetExposures(ctx context.Context, in *SetExposuresRequest, opts ...grpc.CallOption) (*SetExposuresResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(SetExposuresResponse)
-	err := c.cc.Invoke(ctx, ServiceRegistry_SetExposures_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // ServiceRegistryServer is the server API for ServiceRegistry service.
 // All implementations must embed UnimplementedServiceRegistryServer
 // for forward compatibility.
@@ -372,10 +357,6 @@ type ServiceRegistryServer interface {
 	// registry says of a service now, or at the timeout: the steps of a move wait
 	// by it (CAR-31, 43).
 	AwaitProxies(context.Context, *AwaitProxiesRequest) (*AwaitProxiesResponse, error)
-	// SetExposures replaces what the calling node claims to expose on its networks.
-	// Of several nodes on one network one owns each exposure; WatchServices tells
-	// who. A node that was not told that it owns one must not make it.
-	SetExposures(context.Context, *SetExposuresRequest) (*SetExposuresResponse, error)
 	mustEmbedUnimplementedServiceRegistryServer()
 }
 
@@ -406,9 +387,6 @@ func (UnimplementedServiceRegistryServer) GetDescriptors(context.Context, *GetDe
 }
 func (UnimplementedServiceRegistryServer) AwaitProxies(context.Context, *AwaitProxiesRequest) (*AwaitProxiesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AwaitProxies not implemented")
-}
-func (UnimplementedServiceRegistryServer) SetExposures(context.Context, *SetExposuresRequest) (*SetExposuresResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method SetExposures not implemented")
 }
 func (UnimplementedServiceRegistryServer) mustEmbedUnimplementedServiceRegistryServer() {}
 func (UnimplementedServiceRegistryServer) testEmbeddedByValue()                         {}
@@ -550,24 +528,6 @@ func _ServiceRegistry_AwaitProxies_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
-func _ServiceRegistry_SetExposures_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(SetExposuresRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ServiceRegistryServer).SetExposures(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ServiceRegistry_SetExposures_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ServiceRegistryServer).SetExposures(ctx, req.(*SetExposuresRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // ServiceRegistry_ServiceDesc is the grpc.ServiceDesc for ServiceRegistry service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -598,10 +558,6 @@ var ServiceRegistry_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AwaitProxies",
 			Handler:    _ServiceRegistry_AwaitProxies_Handler,
-		},
-		{
-			MethodName: "SetExposures",
-			Handler:    _ServiceRegistry_SetExposures_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
