@@ -41,7 +41,7 @@ type exitError int
 func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 func execute(ctx context.Context) int {
-	err := newRoot().ExecuteContext(ctx) //nolint:contextcheck // commands get it from cobra
+	err := newRoot().ExecuteContext(ctx)
 	var exit exitError
 	var usage usageError
 	switch {
