@@ -100,7 +100,7 @@ func up(t *testing.T, envoy string) *run.Runner {
 	if _, err := os.Stat(carisma); err != nil {
 		t.Skip("make build builds it:", err)
 	}
-	dir, err := os.MkdirTemp("", "opaque-") // its path fits a Unix socket
+	dir, err := os.MkdirTemp("", "opaque-") //nolint:usetesting // its path must fit a Unix socket
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	r, err := run.New(newVehicle(), run.Options{Namespaces: true, Dir: dir, Carisma: carisma, Envoy: envoy})

@@ -47,7 +47,8 @@ type OpaqueClient interface {
 	// SOME/IP does not say of which eventgroup an event is. While others watch other
 	// eventgroups of the instance, their events come too: list the events that are
 	// wanted. And it does not say which events are fields: whenever somebody joins,
-	// the current values come again.
+	// the current values come again. meta.initial marks the first item of an event
+	// since the subscription was made.
 	Watch(ctx context.Context, in *OpaqueWatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OpaqueWatchResponse], error)
 }
 
@@ -130,7 +131,8 @@ type OpaqueServer interface {
 	// SOME/IP does not say of which eventgroup an event is. While others watch other
 	// eventgroups of the instance, their events come too: list the events that are
 	// wanted. And it does not say which events are fields: whenever somebody joins,
-	// the current values come again.
+	// the current values come again. meta.initial marks the first item of an event
+	// since the subscription was made.
 	Watch(*OpaqueWatchRequest, grpc.ServerStreamingServer[OpaqueWatchResponse]) error
 	mustEmbedUnimplementedOpaqueServer()
 }
