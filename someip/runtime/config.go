@@ -117,8 +117,8 @@ type SDConfig struct {
 	// offer triggers. 0 and 0: none.
 	SubscribeDelayMin, SubscribeDelayMax time.Duration
 	// TTLFactor stretches the lifetimes that peers give, for networks that lose
-	// messages. 0: 1.
-	TTLFactor int
+	// messages; SubscriptionTTLFactor those of subscriptions. 0: 1, and TTLFactor.
+	TTLFactor, SubscriptionTTLFactor int
 	// MaxSubscribers bounds the subscriptions of one peer to one eventgroup. 0: 16.
 	MaxSubscribers int
 	// AnySourcePort accepts service discovery from ports other than Port (case 73).

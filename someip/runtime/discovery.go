@@ -35,6 +35,7 @@ func (n *Network) newMachine() (*sd.Machine, error) {
 	c.CyclicOfferDelay = nc.SD.CyclicOfferDelay
 	c.SubscribeDelayMin, c.SubscribeDelayMax = nc.SD.SubscribeDelayMin, nc.SD.SubscribeDelayMax
 	c.TTLFactor, c.AnySourcePort, c.InitialDataControl = nc.SD.TTLFactor, nc.SD.AnySourcePort, nc.SD.InitialDataControl
+	c.SubscriptionTTLFactor = nc.SD.SubscriptionTTLFactor
 	if nc.SD.MaxSubscribers > 0 {
 		c.Limits.SubscribersPerGroup = nc.SD.MaxSubscribers
 	}

@@ -6,6 +6,11 @@
 // [Network.Offer] makes an instance available and [Network.Client] reaches one
 // that another host offers; [Network.Observe] tells which are there.
 //
+// How the messages of a service travel where a datagram each is not enough is said
+// once for both sides, with [Network.Deploy]: segments, end-to-end protection,
+// datagrams that several messages share, TLS and DTLS. Service discovery can be left
+// out, with [Network.AddStatic] and [ServiceConfig].Unannounced.
+//
 // Offers, subscriptions and their renewal, restarts of a peer and lost
 // connections are handled here: a client or a subscription made once stays
 // valid while its instance comes and goes. Everything received from the
@@ -16,4 +21,6 @@
 // received the message, so that nothing waits for a scheduler; they must not
 // block. Calling back into the package from them is allowed, Close of a stack
 // or offering excepted.
+//
+// Package someiptest has what tests of an application need.
 package runtime

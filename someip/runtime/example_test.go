@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/e2e"
 	"carisma.dev/gateway/someip/runtime"
+	"carisma.dev/gateway/someip/tp"
 )
 
 // The thermometer of the examples: one method and one field.
@@ -171,4 +173,26 @@ func ExampleClient_Subscribe() {
 	// Output:
 	// now 21
 	// then 22
+}
+
+// Say how messages travel, the same on both sides: here a method whose answers need
+// segments, and an event that is protected end to end.
+func ExampleNetwork_Deploy() {
+	deployment := runtime.Deployment{
+		Instance:  thermometer,
+		Responses: map[uint16]runtime.MessageConfig{readTemperature: {TP: &tp.Rule{Separation: 100 * time.Microsecond}}},
+		Events: map[uint16]runtime.MessageConfig{
+			temperature: {E2E: &runtime.E2EConfig{Config: e2e.Config{Profile: e2e.P04, DataID: 0x2D}, Drop: true}},
+		},
+	}
+	stack, err := runtime.Start(vehicleNetwork("127.29.4.1/24", runtime.Range{First: 0x1100, Last: 0x11FF}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stack.Close()
+	if err := stack.Network("body").Deploy(deployment); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("offer it now, or use it")
+	// Output: offer it now, or use it
 }

@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/e2e"
 	"carisma.dev/gateway/someip/runtime"
 	"carisma.dev/gateway/someip/someiptest"
+	"carisma.dev/gateway/someip/tp"
 )
 
 // FuzzReceive: no datagram does harm, and only whole requests are answered, each
@@ -57,5 +59,45 @@ func FuzzReceive(f *testing.F) {
 			require.Less(t, answers, most)
 		}
 		p.Nothing()
+	})
+}
+
+// FuzzReceiveDeployed: the same where messages are segmented and protected. Only what
+// is whole and correct reaches the application.
+func FuzzReceiveDeployed(f *testing.F) {
+	d := someiptest.NewDomain(f)
+	n := d.Start(1)
+	deploy(f, protectedDeployment(p07), n)
+	good, err := e2e.NewProtector(p07.Config)
+	require.NoError(f, err)
+	whole, err := good.AppendMessage(nil, request(tell, 1, "payload"))
+	require.NoError(f, err)
+	whole[14] = byte(someip.RequestNoReturn)
+	f.Add(whole)
+	long, _, err := someip.ParseMessage(request(tell, 2, string(make([]byte, 2000))).Append(nil))
+	require.NoError(f, err)
+	seg, err := tp.Rule{}.Segment(long)
+	require.NoError(f, err)
+	first, _ := seg.Append(nil)
+	f.Add(first)
+	second, _ := seg.Append(nil)
+	f.Add(append(second, first...))
+
+	o := offer(f, n, runtime.HandlerFunc(func(_ context.Context, r *runtime.Request) {
+		if !r.E2E.Usable() {
+			panic(r.E2E)
+		}
+		if !r.NoReturn {
+			_ = r.Respond(r.Payload)
+		}
+	}))
+	c := client(f, n)
+	_, err = c.Subscribe(context.Background(), runtime.SubscribeConfig{Eventgroup: group})
+	require.NoError(f, err)
+	from := d.AddrPort(2, 4000)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		runtime.ReceiveAtServer(o, from, b)
+		runtime.ReceiveAtClient(n, from, b)
+		require.LessOrEqual(t, n.TPStats().Bytes, 64<<20)
 	})
 }

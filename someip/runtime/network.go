@@ -55,6 +55,7 @@ type Network struct {
 	offerings   map[InstanceKey]*Offering
 	udpPorts    map[uint16]*port
 	tcpPorts    map[uint16]*port
+	ending      map[ending]chan struct{}
 	nextClient  int // where the search for a free client id starts
 }
 
@@ -77,6 +78,7 @@ func newNetwork(cfg NetworkConfig, log *slog.Logger) (*Network, error) {
 		offerings:   make(map[InstanceKey]*Offering),
 		udpPorts:    make(map[uint16]*port),
 		tcpPorts:    make(map[uint16]*port),
+		ending:      make(map[ending]chan struct{}),
 	}
 	var err error
 	if n.machine, err = n.newMachine(); err != nil {

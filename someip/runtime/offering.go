@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -34,9 +35,18 @@ func (n *Network) Offer(cfg ServiceConfig) (*Offering, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.mu.Lock()
-	err = n.start(o)
-	n.mu.Unlock()
+	for {
+		n.mu.Lock()
+		err = n.start(o)
+		n.mu.Unlock()
+		var busy endingError
+		if !errors.As(err, &busy) {
+			break
+		}
+		if err = busy.wait(); err != nil {
+			break
+		}
+	}
 	n.callbacks.run()
 	if err != nil {
 		o.cancel()

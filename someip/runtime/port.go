@@ -59,6 +59,9 @@ func (n *Network) openPort(number uint16, reliable bool, o *Offering) (*port, er
 		}
 		return p, nil
 	}
+	if done := n.ending[ending{number, reliable}]; done != nil {
+		return nil, endingError{done}
+	}
 	p := &port{n: n, number: number, layer: layer, conns: make(map[*endpoint.Conn]struct{})}
 	p.services.Store(new(map[uint16][]*Offering))
 	if err := p.listen(o.wiring, reliable); err != nil {
@@ -180,9 +183,45 @@ func (p *port) release() {
 	ports := p.n.portsOf(p.tcp != nil)
 	if ports[p.number] == p {
 		delete(ports, p.number)
-		p.n.work.Go(func() { p.close() }) // it waits for handlers, which may wait for n.mu
+		end := ending{p.number, p.tcp != nil}
+		done := make(chan struct{})
+		p.n.ending[end] = done
+		p.n.work.Go(func() { // it waits for handlers, which may wait for n.mu
+			p.close()
+			p.n.mu.Lock()
+			delete(p.n.ending, end)
+			p.n.mu.Unlock()
+			close(done)
+		})
 	}
 }
+
+// ending is a port that is being closed.
+type ending struct {
+	number   uint16
+	reliable bool
+}
+
+// endingError says that a port can be opened once done is closed: that of an
+// offering that was stopped just now.
+type endingError struct{ done <-chan struct{} }
+
+// endingTimeout bounds the wait for a port: who waits may be the handler that it
+// waits for.
+const endingTimeout = time.Second
+
+func (e endingError) wait() error {
+	t := time.NewTimer(endingTimeout)
+	defer t.Stop()
+	select {
+	case <-e.done:
+		return nil
+	case <-t.C:
+		return fmt.Errorf("%w: %w", ErrInUse, e)
+	}
+}
+
+func (endingError) Error() string { return "runtime: the port is being closed" }
 
 func (p *port) tryRelease() {
 	p.n.mu.Lock()

@@ -1,6 +1,7 @@
 package sd
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"time"
@@ -37,6 +38,8 @@ type Config struct {
 	// TTLFactor stretches the lifetimes that peers give, for networks that lose
 	// messages. 1 is by the letter.
 	TTLFactor int
+	// SubscriptionTTLFactor is that of subscriptions to our eventgroups. 0: TTLFactor.
+	SubscriptionTTLFactor int
 
 	// AcceptMinor decides whether an offer of a minor version is taken; nil: each is
 	// (CL-7). It must not call the Machine.
@@ -130,6 +133,7 @@ func (c *Config) Validate() error {
 		{c.TTL >= 1 && c.TTL <= maxTTL, "TTL must be 1 to 0xffffff seconds"},
 		{c.SubscribeTTL >= 1 && c.SubscribeTTL <= maxTTL, "subscribe TTL must be 1 to 0xffffff seconds"},
 		{c.TTLFactor >= 1 && c.TTLFactor <= 100, "TTL factor must be 1 to 100"},
+		{c.SubscriptionTTLFactor >= 0 && c.SubscriptionTTLFactor <= 100, "subscription TTL factor must be 1 to 100"},
 		{min(c.ConnectGrace, c.AckGrace, c.DuplicateWindow) >= 0, "times must not be negative"},
 		{c.MaxPayload >= minPayload && c.MaxPayload <= maxPayload, "payload limit must be 556 to 1400 bytes"},
 		{c.Limits.positive(), "every limit must be 1 or more"},
@@ -140,6 +144,8 @@ func (c *Config) Validate() error {
 	}
 	return nil
 }
+
+func (c *Config) subscriptionFactor() int { return cmp.Or(c.SubscriptionTTLFactor, c.TTLFactor) }
 
 func (l Limits) positive() bool {
 	return min(l.Peers, l.Offers, l.OffersPerPeer, l.Subscribers, l.SubscribersPerPeer,
