@@ -29,6 +29,7 @@ type ability struct {
 	refuses    string         // code that it answers Refuse with
 	unknown    bool           // answers requests for unknown methods
 	astray     bool           // sends messages to ports that nobody has
+	stuck      bool           // may not notice that a TCP connection is gone
 	largest    int            // payload that it sends in one piece; 0: 1400
 }
 
@@ -107,6 +108,7 @@ func someipy(t *testing.T) (methods, events peer) {
 	}
 	methods = peer{name: "someipy", command: python(t, "someipy_peer.py"), serve: some, use: some}
 	events = peer{name: methods.name, command: methods.command, serve: some}
+	methods.use.stuck = true // of one that is reset just when it was opened
 	methods.serve.events, methods.serve.refuses = []matrix.Event{}, "1"
 	events.serve.transports = nil
 	events.serve.astray = true // each event to the subscribers of all eventgroups, by UDP to a TCP port too

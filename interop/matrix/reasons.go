@@ -33,7 +33,8 @@ var reasons = []reason{
 // limits are what holds for all that a peer does.
 var limits = map[string]string{
 	"someipy": "IPv4 only; serves methods or events but not both in one service, as its daemon fails on subscriptions to a " +
-		"service that has methods; sends an event to the subscribers of every eventgroup",
+		"service that has methods; sends an event to the subscribers of every eventgroup; " +
+		"as client may keep a TCP connection that was reset, so that only UDP is shown after a restart",
 	"opensomeip": "shown on UDP and IPv4: an offer of its binding has one endpoint, which is UDP",
 	"pysomeip":   "UDP only; as server its application has one error code (0x09), as client it takes those of the protocol only",
 }
