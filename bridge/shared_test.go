@@ -124,10 +124,15 @@ func TestKeepWatching(t *testing.T) {
 			fake.end <- reset
 			time.Sleep(time.Minute)
 		}
+		// Who had an item is back soon, however often the watch ended before.
+		fake.publish(airQuality, item(1))
+		fake.end <- reset
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		_, watches := fake.counts()
+		require.Equal(t, 7, watches)
 		cancel()
 		<-done
-		require.Equal(t, []error{reset, reset, reset, reset, reset}, ends)
-		_, watches := fake.counts()
-		require.Equal(t, 6, watches)
+		require.Equal(t, []error{reset, reset, reset, reset, reset, reset}, ends)
 	})
 }
