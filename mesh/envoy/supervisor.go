@@ -32,7 +32,7 @@ const (
 	backoffMin = 100 * time.Millisecond
 	backoffMax = 5 * time.Second
 	// steady is how long an Envoy lives until its end starts the back-off anew.
-	steady = 10 * time.Second
+	steady = 2 * time.Second
 )
 
 // Config says how to run Envoy.
