@@ -115,6 +115,7 @@ func (n *Network) CheckConfig(v Value) {
 		}
 	}
 	n.checkExpose(v.At("expose").At("someip"))
+	n.checkReplicas(v)
 	// Peers refuse an offer whose service port is the SD port (interop case 74).
 	if n.Ports.Contains(n.SD.Port) {
 		v.At("ports").Fail("ports without the SD port", "%s contains the SD port %d", n.Ports, n.SD.Port)

@@ -74,6 +74,8 @@ type Network struct {
 	// Ports are for the services that the node exposes.
 	Ports  Range[uint16] `yaml:"ports" default:"30500-30599" min:"1" doc:"UDP and TCP ports for exposed services."`
 	Expose *Expose       `yaml:"expose" doc:"Services of the mesh to offer in the network; without it, every gRPC service that has SOME/IP ids."`
+	// Replicas are instances of the network that are interchangeable.
+	Replicas []Replicas `yaml:"replicas" doc:"Instances of the network that are interchangeable: the mesh has them as one, and balances its calls."`
 }
 
 // SD configures service discovery in a network.

@@ -88,6 +88,7 @@ func TestLoad(t *testing.T) {
 			},
 			{
 				Name: "silent", Address: netip.MustParsePrefix("fd00::1/64"),
+				Replicas: []config.Replicas{{Interface: "cabin.climate.v1.Climate", Name: "any", Instances: []string{"left", "right"}}},
 				SD: config.SD{
 					Group: netip.MustParseAddr("ff14::1"), Port: 30490,
 					InitialDelay:         config.Range[time.Duration]{Min: 10 * time.Millisecond, Max: 100 * time.Millisecond},

@@ -16,8 +16,21 @@ func (g *gateway) announce(s bridge.State) {
 	g.agent.Set(s.Via.String(), agent.Instance{
 		Interface: s.Interface.FullName(), Instance: s.Name, Origin: toOrigin(s.Origin),
 		Address: "unix:" + g.path(gatewaySocket), Descriptors: s.Descriptors,
-		Up: s.Up, Reason: s.Reason, Since: s.Since,
+		Up: s.Up, Reason: s.Reason, Since: s.Since, Replica: g.isReplica(s),
 	})
+}
+
+// isReplica reports whether the node file declares an instance to stand for several.
+func (g *gateway) isReplica(s bridge.State) bool {
+	for i := range g.node.Networks {
+		n := &g.node.Networks[i]
+		for _, r := range n.Replicas {
+			if s.Via.Protocol == bridge.SOMEIP && n.Name == s.Via.Name && r.Interface == s.Interface.FullName() && r.Name == s.Name {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func toOrigin(o bridge.Origin) *meshv1.Origin {

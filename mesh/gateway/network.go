@@ -22,6 +22,7 @@ type network struct {
 	node    string
 	cfg     runtime.NetworkConfig
 	known   *bridge.Interfaces
+	file    *config.Network
 	expose  *config.Expose
 	log     *slog.Logger
 	root    *slog.Logger
@@ -45,7 +46,7 @@ var _ bridge.Adapter = (*network)(nil)
 
 func newNetwork(g *gateway, c *config.Network) *network {
 	return &network{
-		name: c.Name, node: g.node.Name, cfg: networkConfig(c), known: g.interfaces, expose: c.Expose,
+		name: c.Name, node: g.node.Name, cfg: networkConfig(c), known: g.interfaces, file: c, expose: c.Expose,
 		log: g.log.With("network", c.Name), root: g.opts.Logger, address: c.Address.String(),
 		since: time.Now(), changed: make(chan struct{}),
 	}
@@ -93,13 +94,35 @@ func (n *network) Import(ctx context.Context, offers chan<- bridge.Offer) error 
 	})
 	n.set(o, nil)
 	n.log.Info("network open", "address", n.address)
-	err = o.adapter.Import(ctx, offers)
+	err = n.take(ctx, o.adapter, offers)
 	n.set(nil, err)
 	if closeErr := stack.Close(); closeErr != nil {
 		n.log.Warn("network not closed cleanly", "error", closeErr)
 	}
 	close(o.ended)
 	return err
+}
+
+// take imports what the adapter finds.
+func (n *network) take(ctx context.Context, adapter *someipadapter.Adapter, offers chan<- bridge.Offer) error {
+	found := make(chan bridge.Offer)
+	ended := make(chan error, 1)
+	go func() {
+		defer close(found)
+		ended <- adapter.Import(ctx, found)
+	}()
+	in := newIntake(n.file)
+	for o := range found {
+		told, ok := in.take(o)
+		if !ok {
+			continue
+		}
+		select {
+		case offers <- told:
+		case <-ctx.Done():
+		}
+	}
+	return <-ended
 }
 
 // Expose implements [bridge.Adapter].
