@@ -10,6 +10,7 @@ import (
 
 // available records that an instance is offered. n.mu is held, as for all here.
 func (n *Network) available(a sd.Available) {
+	a.Endpoints.UDP, a.Endpoints.TCP = n.at(a.Endpoints.UDP), n.at(a.Endpoints.TCP)
 	now := Availability{
 		Key: a.Key, Minor: a.Minor, Endpoints: a.Endpoints, Configuration: a.Configuration, LoadBalancing: a.LoadBalancing,
 		Up: true, Since: n.now(),
@@ -91,7 +92,7 @@ func (n *Network) subscriptionChanged(key sd.SubscriptionKey, state Subscription
 // needConnection opens the connection that subscriptions wait for, or says that
 // it is there (SUB-3).
 func (n *Network) needConnection(a sd.NeedConnection) {
-	l := n.links[a.Server]
+	l := n.links[n.at(a.Server)]
 	if l == nil {
 		return // the instance went meanwhile; what it needs is asked for when it is back
 	}

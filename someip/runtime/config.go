@@ -46,7 +46,8 @@ type NetworkConfig struct {
 	// Address is the own address with the subnet in which peers are accepted.
 	// Two stacks, of whatever make, must not share one address (RB-9).
 	Address netip.Prefix
-	// Interface is the network device; empty: the one that has Address.
+	// Interface is the network device; empty: the one that has Address. A link-local
+	// address needs it.
 	Interface string
 	// SD are the parameters of service discovery.
 	SD SDConfig
@@ -200,6 +201,8 @@ func (c NetworkConfig) Validate() error {
 		bad("no valid address")
 	case addr.IsMulticast() || addr.IsUnspecified():
 		bad("address %v is not that of a host", addr)
+	case addr.Is6() && addr.IsLinkLocalUnicast() && c.Interface == "":
+		bad("address %v is of one link: its interface must be given", addr)
 	case sd.Group.Is4() != addr.Is4():
 		bad("SD group %v and address %v are of different families", sd.Group, addr)
 	}

@@ -25,7 +25,7 @@ var never = time.Unix(1<<40, 0)
 func (n *Network) newMachine() (*sd.Machine, error) {
 	nc, c := n.cfg, sd.DefaultConfig()
 	c.AcceptMinor = n.acceptsMinor
-	c.Address = nc.Address.Addr()
+	c.Address = n.own(0).Addr()
 	if !nc.AnySubnet {
 		c.Subnet = nc.Address.Masked()
 	}
@@ -200,7 +200,7 @@ func (n *Network) act(a sd.Action) {
 	case sd.SubscriberRemoved:
 		n.subscriberRemoved(a)
 	case sd.PeerRebooted:
-		n.peerRebooted(a.Peer.Addr())
+		n.peerRebooted(n.at(a.Peer).Addr())
 	case sd.JoinMulticast:
 		n.join(a.Group)
 	case sd.LeaveMulticast:

@@ -144,10 +144,9 @@ func (l *link) run(a *attempt) {
 var errShortLived = errors.New("it was closed at once")
 
 func (l *link) connect(a *attempt) *endpoint.Conn {
-	local := netip.AddrPortFrom(l.n.cfg.Address.Addr(), 0)
 	cfg := l.n.tcpConfig()
 	cfg.Layer = l.layer
-	c, err := endpoint.DialTCP(l.ctx, local, l.remote, cfg)
+	c, err := endpoint.DialTCP(l.ctx, l.n.own(0), l.remote, cfg)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.attempt = nil

@@ -107,7 +107,7 @@ func newNetwork(cfg NetworkConfig, log *slog.Logger) (*Network, error) {
 
 func (n *Network) udpConfig(port uint16) endpoint.UDPConfig {
 	return endpoint.UDPConfig{
-		Local:         netip.AddrPortFrom(n.cfg.Address.Addr(), port),
+		Local:         n.own(port),
 		Interface:     n.cfg.Interface,
 		ReceiveBuffer: n.cfg.ReceiveBuffer,
 		Accept:        n.cfg.accept(),
@@ -118,6 +118,15 @@ func (n *Network) udpConfig(port uint16) endpoint.UDPConfig {
 func (n *Network) tcpConfig() endpoint.TCPConfig {
 	return endpoint.TCPConfig{MaxMessage: n.cfg.MaxMessage, Cookies: n.cfg.MagicCookies, Marking: n.cfg.Marking}
 }
+
+// own returns the own address with a port.
+func (n *Network) own(port uint16) netip.AddrPort {
+	return n.at(netip.AddrPortFrom(n.cfg.Address.Addr(), port))
+}
+
+// at gives a link-local address its zone, which neither the configuration nor service
+// discovery has (case 20).
+func (n *Network) at(a netip.AddrPort) netip.AddrPort { return endpoint.Canonical(a, n.cfg.Interface) }
 
 func (n *Network) maxPayload() int { return n.cfg.MaxMessage - someip.HeaderSize }
 

@@ -85,7 +85,7 @@ func (p *port) listen(w *wiring, reliable bool) (err error) {
 	if reliable {
 		cfg := n.tcpConfig()
 		cfg.Layer = w.tls
-		p.tcp, err = endpoint.ListenTCP(netip.AddrPortFrom(n.cfg.Address.Addr(), p.number), cfg)
+		p.tcp, err = endpoint.ListenTCP(n.own(p.number), cfg)
 		return err
 	}
 	if p.udp, err = n.listenUDP(n.udpConfig(p.number)); err != nil {
@@ -129,7 +129,7 @@ func (p *port) addr() netip.AddrPort {
 	if p == nil {
 		return netip.AddrPort{}
 	}
-	return netip.AddrPortFrom(p.n.cfg.Address.Addr(), p.number)
+	return p.n.own(p.number)
 }
 
 func (p *port) socket() endpoint.PacketSocket {

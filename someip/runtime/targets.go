@@ -71,11 +71,11 @@ func (o *Offering) multicasts(e *event) (list []way, reached []netip.AddrPort) {
 // own connection.
 func (o *Offering) wayTo(e *event, to sd.Endpoints) (way, bool) {
 	if !e.cfg.Reliable {
-		return way{n: o.n, udp: o.udp.socket(), to: to.UDP}, to.UDP.IsValid()
+		return way{n: o.n, udp: o.udp.socket(), to: o.n.at(to.UDP)}, to.UDP.IsValid()
 	}
 	if !to.TCP.IsValid() {
 		return way{}, false
 	}
-	c := o.tcp.tcp.Conn(to.TCP)
+	c := o.tcp.tcp.Conn(o.n.at(to.TCP))
 	return way{n: o.n, conn: c, to: to.TCP}, c != nil
 }

@@ -2,7 +2,10 @@ package someiptest_test
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -120,4 +123,47 @@ func TestEtherRefuses(t *testing.T) {
 		require.ErrorAs(t, err, &used)
 		require.ErrorIs(t, err, syscall.EADDRINUSE)
 	})
+}
+
+// IPv6, global and link-local with its zone (case 20).
+func TestEtherIPv6(t *testing.T) {
+	for _, prefix := range []string{"fd53::%d/64", "fe80::%d%%eth0/64"} {
+		synctest.Test(t, func(t *testing.T) {
+			ether := someiptest.NewEther(t)
+			v6 := func(host int) func(*runtime.NetworkConfig) {
+				return func(c *runtime.NetworkConfig) {
+					addr, bits, _ := strings.Cut(fmt.Sprintf(prefix, host), "/")
+					n, err := strconv.Atoi(bits)
+					require.NoError(t, err)
+					c.Address = netip.PrefixFrom(netip.MustParseAddr(addr).WithZone(""), n)
+					if zone := netip.MustParseAddr(addr).Zone(); zone != "" {
+						c.Interface = zone
+					}
+					c.SD.Group = netip.MustParseAddr("ff14::1")
+				}
+			}
+			there, here := ether.Start(1, v6(1)), ether.Start(2, v6(2))
+			o, err := there.Offer(runtime.ServiceConfig{
+				Service: key.Service, Instance: key.Instance, Major: key.Major, UDPPort: runtime.AutoPort,
+				Events:      []runtime.EventConfig{{ID: 0x8001, Eventgroups: []uint16{1}}},
+				Eventgroups: []runtime.EventgroupConfig{{ID: 1, Multicast: netip.MustParseAddrPort("[ff14::2]:4000"), Threshold: 1}},
+				Handler:     runtime.HandlerFunc(func(_ context.Context, r *runtime.Request) { _ = r.Respond(r.Payload) }),
+			})
+			require.NoError(t, err)
+			c, err := here.Client(key)
+			require.NoError(t, err)
+			defer c.Close()
+			notes := make(chan string, 10)
+			_, err = c.Subscribe(t.Context(), runtime.SubscribeConfig{
+				Eventgroup: 1, OnEvent: func(n runtime.Notification) { notes <- string(n.Payload) },
+			})
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+			r, err := c.Call(t.Context(), 1, false, []byte("six"))
+			require.NoError(t, err)
+			require.Equal(t, "six", string(r.Payload))
+			require.NoError(t, o.Notify(0x8001, []byte("to all")))
+			require.Equal(t, "to all", <-notes)
+		})
+	}
 }
