@@ -5,13 +5,17 @@
 // --in-flight: 1 measures the time of each call, sent from one thread that waits for the
 //   answer as a blocking proxy does; more sends the next request from the handler of an
 //   answer and measures the rate.
+// --burst: instead, the number of events that bench_service floods on request; measured is the
+//   rate between the first and the last that arrive, until none comes for half a second.
 // --find: seconds to wait for the service (20)
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <functional>
 #include <mutex>
 #include <stdexcept>
+#include <thread>
 
 #include "stack.hpp"
 
@@ -25,6 +29,8 @@ struct Bench {
     std::mutex mutex;
     std::condition_variable changed;
     bool available = false;
+    Clock::time_point first, last; // of the events
+    long events = 0;
     long answered = 0, failed = 0, sent = 0;
 };
 
@@ -34,6 +40,21 @@ void until(Bench &b, std::unique_lock<std::mutex> &lock, std::chrono::seconds li
            Condition condition) {
     if (!b.changed.wait_for(lock, limit, condition))
         throw std::runtime_error(what);
+}
+
+// burst asks for a flood of events and reports what arrived.
+void burst(Bench &b, std::unique_lock<std::mutex> &lock, const std::function<void()> &request, long expected) {
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(500)); // for the subscription
+    request();
+    lock.lock();
+    until(b, lock, std::chrono::seconds(10), "no event came", [&] { return b.events > 0; });
+    for (long seen = -1; b.events < expected && seen != b.events;) {
+        seen = b.events;
+        b.changed.wait_for(lock, std::chrono::milliseconds(500), [&] { return b.events == expected; });
+    }
+    std::printf("{\"expected\":%ld,\"events\":%ld,\"events_per_s\":%.0f}\n", expected, b.events,
+                static_cast<double>(b.events - 1) / (micros(b.last - b.first) / 1e6));
 }
 
 } // namespace
@@ -46,6 +67,8 @@ int main(int argc, char **argv) try {
     const auto method = static_cast<uint16_t>(flags.number("method", 1));
     const long calls = flags.number("calls", 10000), warmup = flags.number("warmup", 1000);
     const long in_flight = flags.number("in-flight", 1);
+    const long flood = flags.number("burst", 0);
+    constexpr uint16_t kBurst = 0x0002, kEvent = 0x8001;
     const std::chrono::seconds limit(flags.number("find", 20));
     if (calls < 1 || warmup < 0 || in_flight < 1)
         throw std::runtime_error("--calls and --in-flight are at least 1, --warmup at least 0");
@@ -56,15 +79,16 @@ int main(int argc, char **argv) try {
     peer::Stack stack("bench-client", flags);
     vsomeip::application &app = stack.app();
     const auto payload = peer::payload_of({1, 2, 3, 4, 5, 6, 7, 8});
-    const auto send = [&] {
+    const auto call = [&](uint16_t id) {
         auto request = vsomeip::runtime::get()->create_request();
         request->set_service(service);
         request->set_instance(instance);
-        request->set_method(method);
+        request->set_method(id);
         request->set_interface_version(major);
         request->set_payload(payload);
         app.send(request);
     };
+    const auto send = [&] { call(method); };
     app.register_availability_handler(
         service, instance,
         [&](vsomeip::service_t, vsomeip::instance_t, bool available) {
@@ -94,12 +118,31 @@ int main(int argc, char **argv) try {
                 send();
             b.changed.notify_all();
         });
+    if (flood > 0) {
+        app.register_message_handler(service, instance, kEvent, [&](const std::shared_ptr<vsomeip::message> &) {
+            std::lock_guard<std::mutex> lock(b.mutex);
+            b.last = Clock::now();
+            if (b.events++ == 0)
+                b.first = b.last;
+            if (b.events == flood)
+                b.changed.notify_all();
+        });
+        app.request_event(service, instance, kEvent, {1}, vsomeip::event_type_e::ET_EVENT,
+                          vsomeip::reliability_type_e::RT_UNRELIABLE);
+        app.subscribe(service, instance, 1, major, kEvent);
+    }
     app.request_service(service, instance, major, vsomeip::ANY_MINOR);
     stack.start();
 
     std::unique_lock<std::mutex> lock(b.mutex);
     until(b, lock, limit, "the service did not appear", [&] { return b.available; });
 
+    if (flood > 0) {
+        burst(b, lock, [&] { call(kBurst); }, flood);
+        lock.unlock();
+        stack.stop();
+        return 0;
+    }
     std::vector<double> times;
     if (in_flight == 1) {
         times.reserve(static_cast<size_t>(calls));

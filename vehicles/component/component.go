@@ -18,11 +18,17 @@ import (
 // CARISMA_NETWORK and, where the network has a device of its own,
 // CARISMA_INTERFACE.
 func Start(clientIDs runtime.Range, log *slog.Logger) (*runtime.Stack, *runtime.Network, error) {
+	return StartWith(func(c *runtime.NetworkConfig) { c.ClientIDs = clientIDs }, log)
+}
+
+// StartWith is Start for programs that need more than a block of client ids: alter
+// changes what the environment says.
+func StartWith(alter func(*runtime.NetworkConfig), log *slog.Logger) (*runtime.Stack, *runtime.Network, error) {
 	network, err := fromEnvironment(os.Getenv)
 	if err != nil {
 		return nil, nil, err
 	}
-	network.ClientIDs = clientIDs
+	alter(&network)
 	stack, err := runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{network}, Logger: log})
 	if err != nil {
 		return nil, nil, err

@@ -1,15 +1,17 @@
-// Bench-peer is an echo service to measure with: on our SOME/IP stack or as a
-// plain gRPC service.
+// Bench-peer is what is measured: services on our SOME/IP stack, a plain gRPC
+// service, and the floors of bare UDP.
 //
 //	bench-peer someip          0x6001.0x0001, with the variables of a vehicle
 //	bench-peer grpc SOCKET     bench.v1.Plain on a Unix socket
+//	bench-peer echo ADDRESS    UDP datagrams go back to where they came from
+//	bench-peer flood ADDRESS SIZE COUNT   UDP datagrams by sendmmsg, once a line is read
+//	bench-peer offer COUNT     as many instances, with the variables of a vehicle
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -18,45 +20,35 @@ import (
 	"google.golang.org/grpc"
 
 	"carisma.dev/gateway/interop/bench/benchv1"
-	"carisma.dev/gateway/someip/runtime"
-	"carisma.dev/gateway/vehicles/component"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	var err error
-	switch {
-	case len(os.Args) == 2 && os.Args[1] == "someip":
-		err = serveSOMEIP(ctx)
-	case len(os.Args) == 3 && os.Args[1] == "grpc":
-		err = serveGRPC(ctx, os.Args[2])
-	default:
-		err = errors.New("usage: bench-peer someip | bench-peer grpc SOCKET")
-	}
-	if err != nil {
+	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-peer:", err)
 		os.Exit(1)
 	}
 }
 
-func serveSOMEIP(ctx context.Context) error {
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	stack, network, err := component.Start(runtime.Range{First: 0x1400, Last: 0x14ff}, log)
-	if err != nil {
-		return err
+func run(ctx context.Context, args []string) error {
+	command := ""
+	if len(args) > 0 {
+		command = args[0]
 	}
-	echo := func(_ context.Context, r *runtime.Request) {
-		_ = r.Respond(r.Payload) // an answer that is lost is the client's time-out
+	switch {
+	case command == "someip" && len(args) == 1:
+		return serveSOMEIP(ctx)
+	case command == "grpc" && len(args) == 2:
+		return serveGRPC(ctx, args[1])
+	case command == "echo" && len(args) == 2:
+		return serveEcho(ctx, args[1])
+	case command == "flood" && len(args) == 4:
+		return flood(ctx, args[1], args[2], args[3])
+	case command == "offer" && len(args) == 2:
+		return offerMany(ctx, args[1])
 	}
-	_, err = network.Offer(runtime.ServiceConfig{
-		Service: 0x6001, Instance: 1, Major: 1, UDPPort: 30600, TCPPort: 30600,
-		Handler: runtime.HandlerFunc(echo),
-	})
-	if err == nil {
-		<-ctx.Done()
-	}
-	return errors.Join(err, stack.Close())
+	return errors.New("usage: bench-peer someip | grpc SOCKET | echo ADDRESS | flood ADDRESS SIZE COUNT | offer COUNT")
 }
 
 type plain struct {

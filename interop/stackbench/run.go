@@ -1,0 +1,285 @@
+package stackbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// Options say what is measured and with which programs.
+type Options struct {
+	Root     string // of the checkout
+	Vsomeip  string // directory of the programs on vsomeip
+	Dir      string // for logs
+	Core     int    // for what is pinned
+	Rounds   int    // of each measurement, in turn
+	Calls    int    // in each round
+	Progress io.Writer
+}
+
+// Row is a measurement of our stack beside others, in medians over the rounds.
+type Row struct {
+	What    string  `json:"what"`
+	Unit    string  `json:"unit"`
+	Ours    float64 `json:"ours"`
+	Floor   float64 `json:"go_floor,omitempty"`
+	Vsomeip float64 `json:"vsomeip,omitempty"`
+	Note    string  `json:"note,omitempty"`
+}
+
+// Aim is a comparison that the project has set itself.
+type Aim struct {
+	What  string  `json:"what"`
+	Value float64 `json:"value"`
+	Limit float64 `json:"limit"`
+	Least bool    `json:"least"` // the limit is the least value, else the largest
+	Met   bool    `json:"met"`
+}
+
+// Result is what a run measured.
+type Result struct {
+	Rows   []Row   `json:"rows"`
+	Aims   []Aim   `json:"aims"`
+	Micros []Micro `json:"micros"`
+}
+
+// measured is one side of a row.
+type measured struct {
+	name   string
+	run    func(ctx context.Context) (float64, error)
+	values []float64
+}
+
+func (m *measured) median() float64 {
+	sorted := slices.Sorted(slices.Values(m.values))
+	return sorted[len(sorted)/2]
+}
+
+// patience bounds one measurement.
+const patience = 30 * time.Second
+
+// interleave measures each in turn, in rounds, so that what else the machine does
+// concerns all of them.
+func (w *world) interleave(ctx context.Context, what string, all ...*measured) error {
+	for round := range w.o.Rounds {
+		for _, m := range all {
+			one, cancel := context.WithTimeout(ctx, patience)
+			v, err := m.run(one)
+			cancel()
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", what, m.name, err)
+			}
+			m.values = append(m.values, v)
+			fmt.Fprintf(w.o.Progress, "round %d  %-40s %-26s %10.1f\n", round+1, what, m.name, v)
+		}
+	}
+	return nil
+}
+
+// Run measures everything.
+func Run(ctx context.Context, o Options) (_ *Result, err error) {
+	w, err := newWorld(o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	r := &Result{}
+	for _, part := range []func(context.Context, *Result) error{
+		w.pinned, w.concurrent, w.events, w.coming, w.idling,
+	} {
+		if err := part(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	if r.Micros, err = micros(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Result) row(row Row) { r.Rows = append(r.Rows, row) }
+
+func (r *Result) atMost(what string, value, limit float64) {
+	r.Aims = append(r.Aims, Aim{What: what, Value: value, Limit: limit, Met: value <= limit})
+}
+
+func (r *Result) atLeast(what string, value, limit float64) {
+	r.Aims = append(r.Aims, Aim{What: what, Value: value, Limit: limit, Least: true, Met: value >= limit})
+}
+
+// servers runs the three programs on the server that answer calls, while f runs.
+func (w *world) servers(ctx context.Context, size string, f func() error) error {
+	for _, s := range []server{w.own(), w.vsomeipService(size), {program: "bench-peer", args: []string{"echo", echoAddress}}} {
+		p, err := s.run(ctx, w)
+		if err != nil {
+			return err
+		}
+		defer p.end()
+	}
+	if err := wait(ctx, settle); err != nil { // the bare echo tells nobody that it is there
+		return err
+	}
+	return f()
+}
+
+func (w *world) pinned(ctx context.Context, r *Result) error {
+	release, err := pin(w.o.Core)
+	if err != nil {
+		return err
+	}
+	const what = "call, 8 B, UDP, all on one core"
+	own := &measured{name: "ours", run: func(ctx context.Context) (float64, error) { return w.ownCalls(ctx, Own, w.serial) }}
+	floor := &measured{name: "bare UDP echo in Go", run: w.bareSerial}
+	vs := &measured{name: "vsomeip", run: w.vsomeipSerial}
+	err = w.servers(ctx, "8", func() error { return w.interleave(ctx, what, vs, floor, own) })
+	if err = errors.Join(err, release()); err != nil {
+		return err
+	}
+	r.row(Row{What: what + ", p50", Unit: "µs", Ours: own.median(), Floor: floor.median(), Vsomeip: vs.median()})
+	r.atMost("call, over vsomeip's", own.median()/vs.median(), 0.25)
+	r.atMost("call, over a bare UDP echo", own.median()/floor.median(), 2)
+	return nil
+}
+
+func (w *world) concurrent(ctx context.Context, r *Result) error {
+	const what = "calls, 32 in flight"
+	own := &measured{name: "ours", run: func(ctx context.Context) (float64, error) { return w.ownCalls(ctx, Own, w.together) }}
+	shared := &measured{name: "ours, shared datagrams", run: func(ctx context.Context) (float64, error) {
+		return w.ownCalls(ctx, Shared, w.together)
+	}}
+	floor := &measured{name: "bare UDP echo in Go", run: w.bareTogether}
+	vs := &measured{name: "vsomeip", run: w.vsomeipTogether}
+	if err := w.servers(ctx, "8", func() error { return w.interleave(ctx, what, vs, floor, own, shared) }); err != nil {
+		return err
+	}
+	r.row(Row{What: what, Unit: "calls/s", Ours: own.median(), Floor: floor.median(), Vsomeip: vs.median()})
+	r.row(Row{
+		What: what + ", several messages a datagram", Unit: "calls/s", Ours: shared.median(), Floor: floor.median(),
+		Vsomeip: vs.median(), Note: fmt.Sprintf("retention %v", retention),
+	})
+	r.atLeast("calls in flight, over a bare UDP echo", own.median()/floor.median(), 0.7)
+	r.atLeast("calls in flight, several messages a datagram, over vsomeip's", shared.median()/vs.median(), 10)
+	return nil
+}
+
+func (w *world) events(ctx context.Context, r *Result) error {
+	for _, size := range []uint32{8, 1024} {
+		if err := w.eventsOf(ctx, r, size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) eventsOf(ctx context.Context, r *Result, size uint32) error {
+	text := fmt.Sprint(size)
+	label := map[uint32]string{8: "8 B", 1024: "1 KiB"}[size]
+	what := "events of " + label + " to one subscriber"
+	rate := func(a Arrivals, err error) (float64, error) { return a.Rate, err }
+	own := &measured{name: "ours", run: func(ctx context.Context) (float64, error) {
+		return rate(w.ownEvents(ctx, Own, FloodRequest{Count: burstCount, Size: size}))
+	}}
+	shared := &measured{name: "ours, shared datagrams", run: func(ctx context.Context) (float64, error) {
+		return rate(w.ownEvents(ctx, Shared, FloodRequest{Count: burstCount, Size: size}))
+	}}
+	floor := &measured{name: "sendmmsg → recvmmsg in Go", run: func(ctx context.Context) (float64, error) {
+		return rate(w.bareEvents(ctx, int(size)))
+	}}
+	vs := &measured{name: "vsomeip", run: func(ctx context.Context) (float64, error) { return rate(w.vsomeipEvents(ctx)) }}
+	return w.servers(ctx, text, func() error {
+		if err := w.interleave(ctx, what, vs, floor, own, shared); err != nil {
+			return err
+		}
+		r.row(Row{What: what + ", burst", Unit: "events/s", Ours: own.median(), Floor: floor.median(), Vsomeip: vs.median()})
+		r.row(Row{
+			What: what + ", burst, several a datagram", Unit: "events/s", Ours: shared.median(), Floor: floor.median(),
+			Vsomeip: vs.median(), Note: fmt.Sprintf("retention %v", retention),
+		})
+		// At the rate that is aimed at, nothing may be lost.
+		aim := 0.7 * floor.median()
+		best := Arrivals{Lost: burstCount}
+		for _, instance := range []uint16{Own, Shared} {
+			a, err := w.ownEvents(ctx, instance, FloodRequest{Count: burstCount, Size: size, Rate: uint32(aim)})
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(w.o.Progress, "paced    %-40s %+v\n", what, a)
+			if instance == Own || a.Lost <= best.Lost && a.Rate > best.Rate {
+				best = a
+			}
+		}
+		r.row(Row{
+			What: what + ", paced at 0.7 × the floor", Unit: "events/s", Ours: best.Rate, Floor: aim,
+			Note: fmt.Sprintf("%d lost, %d of them counted by the kernel", best.Lost, best.Dropped),
+		})
+		r.atLeast(what+", over sendmmsg → recvmmsg", max(own.median(), shared.median())/floor.median(), 0.7)
+		r.atMost(what+", lost at that pace", float64(best.Lost), 0)
+		return nil
+	})
+}
+
+func (w *world) coming(ctx context.Context, r *Result) error {
+	var available, event [2]*measured
+	servers := [2]server{w.own(), w.vsomeipService("8")}
+	for i, s := range servers {
+		event[i] = &measured{}
+		available[i] = &measured{name: []string{"ours", "vsomeip"}[i], run: func(ctx context.Context) (float64, error) {
+			t, err := w.starts(ctx, s)
+			event[i].values = append(event[i].values, t.Event)
+			return t.Available, err
+		}}
+	}
+	fast := &measured{name: "ours, no random delays", run: w.fastStart}
+	if err := w.interleave(ctx, "service start → available", available[0], available[1], fast); err != nil {
+		return err
+	}
+	r.row(Row{What: "process start → available", Unit: "ms", Ours: available[0].median(), Vsomeip: available[1].median()})
+	r.row(Row{What: "kill and restart → first event", Unit: "ms", Ours: event[0].median(), Vsomeip: event[1].median()})
+	r.row(Row{What: "offer → available, no random delays", Unit: "ms", Ours: fast.median()})
+	r.atMost("process start → available, over vsomeip's", available[0].median()/available[1].median(), 1)
+	r.atMost("kill and restart → first event, over vsomeip's", event[0].median()/event[1].median(), 1)
+	r.atMost("offer → available, ms", fast.median(), 20)
+	return nil
+}
+
+// idleSeconds is how long an idle process is watched.
+const idleSeconds = 8
+
+func (w *world) idling(ctx context.Context, r *Result) error {
+	one, err := w.idle(ctx, idleSeconds, server{program: "bench-idle"})
+	if err != nil {
+		return err
+	}
+	theirs, err := w.idle(ctx, idleSeconds, w.vsomeipService("8"))
+	if err != nil {
+		return err
+	}
+	many, err := w.idle(ctx, idleSeconds, server{program: "bench-peer", args: []string{"offer", fmt.Sprint(offers)}})
+	if err != nil {
+		return err
+	}
+	b, err := burst()
+	if err != nil {
+		return err
+	}
+	r.row(Row{What: "idle process with one service: RSS", Unit: "MiB", Ours: one.RSS, Vsomeip: theirs.RSS})
+	r.row(Row{What: "idle process with one service: voluntary context switches, offers once a second", Unit: "1/s", Ours: one.Switches, Vsomeip: theirs.Switches})
+	r.row(Row{What: "idle process with 1 000 services: CPU", Unit: "%", Ours: many.CPU})
+	r.row(Row{What: "1 000 offers of a peer: handled in", Unit: "ms", Ours: b.Milliseconds})
+	r.row(Row{What: "state of an instance that a peer offers", Unit: "B", Ours: b.Bytes})
+	r.row(Row{What: "state of an instance that we offer", Unit: "B", Ours: b.OwnBytes})
+	r.atMost("idle RSS, MiB", one.RSS, 8)
+	r.atMost("idle voluntary context switches for each SD cycle", one.Switches, switchesPerCycle)
+	r.atMost("1 000 services offered: idle CPU, %", many.CPU, 0.5)
+	r.atMost("1 000 offers of a peer, ms", b.Milliseconds, 20)
+	r.atMost("state of an instance, B", max(b.Bytes, b.OwnBytes), 2048)
+	return nil
+}
+
+// switchesPerCycle is what a cycle of service discovery needs: a timer that sends and
+// the group's socket that hears our own offer, on a thread each, and twice that for
+// the hand-over between them.
+const switchesPerCycle = 4

@@ -1,0 +1,145 @@
+package stackbench
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"carisma.dev/gateway/someip/runtime"
+)
+
+// server says how to run the service.
+type server struct {
+	instance uint16
+	program  string
+	args     []string
+}
+
+func (w *world) own() server { return server{Own, "bench-peer", []string{"someip"}} }
+
+func (w *world) vsomeipService(size string) server {
+	return server{Vsomeip, w.vsomeip("bench_service"), []string{"--instance", "2", "--size", size}}
+}
+
+func (s server) run(ctx context.Context, w *world) (*process, error) {
+	if s.instance == Vsomeip {
+		return w.start(w.Host("vsomeip"), w.command(ctx, vsomeipAddr, s.program, s.args...))
+	}
+	return w.serve(ctx, s.program, s.args...)
+}
+
+// Starts are the times of a service that comes, seen by our client, in milliseconds.
+type Starts struct {
+	Available float64 `json:"available_ms"` // from the start of its process
+	// Event is the time from the start of a process, whose predecessor was killed, to
+	// the first event of it, the initial value of a field.
+	Event float64 `json:"event_ms"`
+}
+
+// starts measures a service that is started, killed and started again.
+func (w *world) starts(ctx context.Context, s server) (t Starts, err error) {
+	stack, n, err := w.stack()
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = errors.Join(err, stack.Close()) }()
+	c, err := n.Client(key(s.instance))
+	if err != nil {
+		return t, err
+	}
+	events := make(chan time.Time, 16)
+	if _, err := c.Subscribe(ctx, runtime.SubscribeConfig{
+		Eventgroup: 2, Events: []uint16{Field}, Unreliable: true,
+		OnEvent: func(runtime.Notification) {
+			select {
+			case events <- time.Now():
+			default: // nobody waits
+			}
+		},
+	}); err != nil {
+		return t, err
+	}
+	first := func() (time.Time, error) {
+		select {
+		case at := <-events:
+			return at, nil
+		case <-ctx.Done():
+			return time.Time{}, ctx.Err()
+		}
+	}
+	began := time.Now()
+	p, err := s.run(ctx, w)
+	if err != nil {
+		return t, err
+	}
+	if err := c.Await(ctx); err != nil {
+		p.end()
+		return t, err
+	}
+	t.Available = milliseconds(time.Since(began))
+	_, err = first()
+	p.end()
+	if err != nil {
+		return t, err
+	}
+	for len(events) > 0 {
+		<-events
+	}
+	began = time.Now()
+	if p, err = s.run(ctx, w); err != nil {
+		return t, err
+	}
+	at, err := first()
+	t.Event = milliseconds(at.Sub(began))
+	p.end()
+	if err != nil {
+		return t, err
+	}
+	return t, w.gone(ctx, c)
+}
+
+// gone waits until an instance that was killed is not available any more.
+func (w *world) gone(ctx context.Context, c *runtime.Client) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for c.Availability().Up {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// fastStart returns the time from Offer, in a process that runs, to the client that
+// waits for the instance: without the random delays that service discovery is allowed.
+func (w *world) fastStart(ctx context.Context) (ms float64, err error) {
+	stack, n, err := w.stack()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, stack.Close()) }()
+	server, err := w.fastServer()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	c, err := n.Client(key(Own))
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if err := w.server.Do(func() error { // the socket of the port belongs to the host
+		_, err := server.Network(network).Offer(runtime.ServiceConfig{
+			Service: Service, Instance: Own, Major: 1, UDPPort: 30600,
+		})
+		return err
+	}); err != nil {
+		return 0, err
+	}
+	err = c.Await(ctx)
+	return milliseconds(time.Since(began)), err
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
