@@ -111,7 +111,10 @@ func newServiceRemove() *cobra.Command {
 to the instance on another HPC first; calls that run have --drain-time to end;
 then nothing leads here any more, and every step is acknowledged by all
 connected proxies before the next. Streams that still run go on until the
-service is stopped. If a step fails, the instance stays.`,
+service is stopped. If a step fails, the instance stays.
+
+An instance of an ECU is left to another gateway on its network, if there is one:
+its watches end with "moved". It stays there until this gateway starts anew.`,
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if !drain {
 				patience = 0

@@ -45,4 +45,14 @@ func TestIntake(t *testing.T) {
 	require.Equal(t, "StopOffer", last.Reason)
 	_, err = o.Service.Invoke(t.Context(), nil, nil)
 	require.ErrorContains(t, err, "StopOffer")
+
+	// What is withdrawn stays away.
+	gone, told := in.withdraw(withdrawal{"roof.a.v1.i", "moved"})
+	require.True(t, told)
+	require.Nil(t, gone.Service)
+	require.Equal(t, "moved", gone.Reason)
+	_, told = offer("roof", nobody{})
+	require.False(t, told)
+	_, told = in.withdraw(withdrawal{"roof.a.v1.i", "moved"})
+	require.False(t, told)
 }

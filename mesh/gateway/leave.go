@@ -80,6 +80,9 @@ func (g *gateway) remove(r *http.Request, report func(Step)) error {
 		return err
 	}
 	if g.native(name) == nil {
+		if n := g.bridgedOn(name); n != nil {
+			return g.handOver(r.Context(), n, name, drain, report)
+		}
 		return fmt.Errorf("this node has no service %s; it has: %s", name, list(g.names()))
 	}
 	if drain > 0 {
@@ -104,8 +107,49 @@ func (g *gateway) names() []string {
 	for _, s := range g.nativeStatus() {
 		names = append(names, s.Name)
 	}
+	for _, b := range g.table.Plan() {
+		if b.Up && !b.FromMesh() {
+			names = append(names, b.MeshName())
+		}
+	}
 	slices.Sort(names)
 	return names
+}
+
+// bridgedOn returns the network that an instance was imported from, nil if none.
+func (g *gateway) bridgedOn(name string) *network {
+	for _, b := range g.table.Plan() {
+		if !b.Up || b.FromMesh() || b.MeshName() != name {
+			continue
+		}
+		for _, n := range g.networks {
+			if n.on() == b.Via {
+				return n
+			}
+		}
+	}
+	return nil
+}
+
+// handOver leaves a bridged instance to another gateway that sees it, until this
+// one starts anew. Its watches, which would never end, end with UNAVAILABLE once
+// the other serves it: clients open them again there.
+func (g *gateway) handOver(ctx context.Context, n *network, name string, drain time.Duration, report func(Step)) error {
+	successor := g.catalogue.successor(name)
+	if successor == "" {
+		return fmt.Errorf("no other gateway sees %s: it stays", name)
+	}
+	if drain > 0 {
+		if err := g.drain(ctx, name, drain, report); err != nil {
+			g.agent.Leave(name, meshv1.Leaving_STAYS)
+			return fmt.Errorf("given up, %s stays: %w", name, err)
+		}
+	}
+	if err := n.withdraw(ctx, withdrawal{name: name, reason: "moved to node " + successor}); err != nil {
+		g.agent.Leave(name, meshv1.Leaving_STAYS)
+		return fmt.Errorf("given up, %s stays: %w", name, err)
+	}
+	return g.acknowledged(ctx, name, "removed", report)
 }
 
 // drain is what a move does before the old instance goes (CAR-31, 43): when every
@@ -134,7 +178,7 @@ func (g *gateway) drain(ctx context.Context, name string, patience time.Duration
 	}
 	detail := "no call is in flight"
 	if running > 0 {
-		detail = fmt.Sprintf("%d calls and streams still run after %v: they end with the service", running, patience)
+		detail = fmt.Sprintf("%d calls and streams still run after %v: they end now, or with a native service", running, patience)
 	}
 	report(Step{Name: "drained", Detail: detail})
 	if successor == "" {

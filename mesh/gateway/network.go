@@ -28,6 +28,8 @@ type network struct {
 	root    *slog.Logger
 	address string
 
+	withdrawals chan withdrawal
+
 	mu      sync.Mutex
 	open    *opening
 	err     error // why it is not open
@@ -48,7 +50,7 @@ func newNetwork(g *gateway, c *config.Network) *network {
 	return &network{
 		name: c.Name, node: g.node.Name, cfg: networkConfig(c), known: g.interfaces, file: c, expose: c.Expose,
 		log: g.log.With("network", c.Name), root: g.opts.Logger, address: c.Address.String(),
-		since: time.Now(), changed: make(chan struct{}),
+		since: time.Now(), changed: make(chan struct{}), withdrawals: make(chan withdrawal),
 	}
 }
 
@@ -112,8 +114,18 @@ func (n *network) take(ctx context.Context, adapter *someipadapter.Adapter, offe
 		ended <- adapter.Import(ctx, found)
 	}()
 	in := newIntake(n.file)
-	for o := range found {
-		told, ok := in.take(o)
+	for {
+		var told bridge.Offer
+		var ok bool
+		select {
+		case o, more := <-found:
+			if !more {
+				return <-ended
+			}
+			told, ok = in.take(o)
+		case w := <-n.withdrawals:
+			told, ok = in.withdraw(w)
+		}
 		if !ok {
 			continue
 		}
@@ -122,7 +134,17 @@ func (n *network) take(ctx context.Context, adapter *someipadapter.Adapter, offe
 		case <-ctx.Done():
 		}
 	}
-	return <-ended
+}
+
+// withdraw takes an instance away from the table. It waits while the network is
+// not open.
+func (n *network) withdraw(ctx context.Context, w withdrawal) error {
+	select {
+	case n.withdrawals <- w:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Expose implements [bridge.Adapter].

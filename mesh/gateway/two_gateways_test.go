@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -8,8 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"carisma.dev/gateway/mesh/api/meshv1"
+	"carisma.dev/gateway/mesh/gateway"
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/runtime"
 	"carisma.dev/gateway/vehicles/cabin/gen/climatev1"
@@ -122,6 +126,58 @@ func TestTwoGatewaysOneNetwork(t *testing.T) {
 	for range 100 {
 		require.NoError(t, call(t.Context()))
 	}
+}
+
+// A gateway hands an ECU over to another that sees it: calls go on, and its watches
+// end with UNAVAILABLE "moved" and go on at the other (CAR-31).
+func TestHandOver(t *testing.T) {
+	v := newVehicle(t)
+	v.center.start(t)
+	v.rear.start(t)
+	second := v.second(t)
+	second.start(t)
+	gateways := map[string]*hpc{"rear": v.rear, "second": second}
+	offerClimate(t, v.host(t, "127.78.1.2", runtime.Range{First: 0x1400, Last: 0x14ff}), "left", 1)
+	owner, standby := v.owner(t, leftName)
+	client := climatev1.NewClimateClient(dial(t, v.center.egress))
+	authority := grpc.CallAuthority(leftName)
+	call := describe(client, authority)
+	eventually(t, call)
+	watch := func() grpc.ServerStreamingClient[climatev1.ClimateWatchTargetTemperatureResponse] {
+		w, err := client.WatchTargetTemperature(t.Context(), &climatev1.ClimateWatchTargetTemperatureRequest{}, authority)
+		require.NoError(t, err)
+		_, err = w.Recv()
+		require.NoError(t, err)
+		return w
+	}
+	stream := watch()
+	stop, called := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				called <- nil
+				return
+			default:
+			}
+			if err := call(context.Background()); err != nil {
+				called <- err
+				return
+			}
+		}
+	}()
+	var steps []string
+	require.NoError(t, gateway.RemoveService(t.Context(), gateways[owner].state, leftName, 100*time.Millisecond,
+		func(s gateway.Step) { steps = append(steps, s.Name) }))
+	require.Equal(t, []string{"successor", "draining", "drained", "withdrawn", "removed"}, steps)
+	_, err := stream.Recv()
+	require.Equal(t, codes.Unavailable, status.Code(err))
+	require.Equal(t, "moved to node "+standby, errorDetail(t, err).GetReason())
+	watch()
+	close(stop)
+	require.NoError(t, <-called)
+	require.ErrorContains(t, gateway.RemoveService(t.Context(), gateways[standby].state, leftName, time.Second,
+		func(gateway.Step) {}), "no other gateway sees")
 }
 
 func other(name string) string {
