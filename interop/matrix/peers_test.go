@@ -115,18 +115,23 @@ func someipy(t *testing.T) (methods, events peer) {
 	return methods, events
 }
 
-// opensomeip has methods only, in its binding. It segments what exceeds 1400 bytes with
-// its header.
-func opensomeip(t *testing.T) peer {
+// opensomeip has methods only, in its binding, on one transport at a time. On UDP it
+// segments what exceeds 1400 bytes with its header.
+func opensomeip(t *testing.T) (udp, tcp peer) {
 	t.Helper()
 	some := ability{
 		families: []family{ipv4}, transports: []string{"udp"},
 		events: []matrix.Event{}, largest: 1384,
 	}
-	p := peer{name: "opensomeip", command: python(t, "opensomeip_peer.py"), serve: some, use: some}
-	p.serve.refuses = "1" // as client it does not know codes of applications
-	p.use.unknown = true
-	return p
+	udp = peer{name: "opensomeip", command: python(t, "opensomeip_peer.py"), serve: some, use: some}
+	udp.serve.refuses = "1" // as client it does not know codes of applications
+	udp.use.unknown = true
+	tcp = udp
+	tcp.command = append(slices.Clone(udp.command), "--transport", "tcp")
+	tcp.serve = ability{} // it offers UDP only
+	tcp.use.transports = []string{"tcp"}
+	tcp.use.without = []matrix.What{matrix.SegmentedCall, matrix.OursKilled, matrix.TheirsKilled}
+	return udp, tcp
 }
 
 // vsomeip can do everything. It leaves unknown methods to its application, and what

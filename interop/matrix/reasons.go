@@ -35,7 +35,7 @@ var limits = map[string]string{
 	"someipy": "IPv4 only; serves methods or events but not both in one service, as its daemon fails on subscriptions to a " +
 		"service that has methods; sends an event to the subscribers of every eventgroup; " +
 		"as client may keep a TCP connection that was reset, so that only UDP is shown after a restart",
-	"opensomeip": "shown on UDP and IPv4: an offer of its binding has one endpoint, which is UDP",
+	"opensomeip": "IPv4; offers one endpoint, which is UDP; as client it does not open a lost TCP connection again, so restarts are on UDP",
 	"pysomeip":   "UDP only; as server its application has one error code (0x09), as client it takes those of the protocol only",
 }
 

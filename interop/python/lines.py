@@ -15,7 +15,7 @@ CLIENT_ID = 0x3100
 
 def flags():
     parser = argparse.ArgumentParser()
-    for name in ("role", "unicast", "peer", "device", "sd-multicast", "multicast", "groups"):
+    for name in ("role", "unicast", "peer", "device", "sd-multicast", "multicast", "groups", "transport"):
         parser.add_argument("--" + name, default="")
     parser.add_argument("--prefix-len", type=int)
     given = parser.parse_args()

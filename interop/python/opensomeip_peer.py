@@ -1,5 +1,6 @@
 """opensomeip as a program of the interop matrix, by its native classes: the wrappers in Python
-lose the addresses that service discovery finds. IPv4 and UDP; no events, as the binding tells a
+lose the addresses that service discovery finds. IPv4; UDP, or with --transport tcp TCP, as an offer
+of the binding has one endpoint; no events, as the binding tells a
 server of no subscriber, and a client subscribes with the port of service discovery."""
 import datetime
 import sys
@@ -53,22 +54,37 @@ def sd_config(flags, port):
     return config
 
 
-def instance():
-    return native.sd.ServiceInstance(lines.SERVICE, lines.INSTANCE, lines.MAJOR, lines.MINOR)
+def instance(flags):
+    found = native.sd.ServiceInstance(lines.SERVICE, lines.INSTANCE, lines.MAJOR, lines.MINOR)
+    found.protocol = 6 if flags.transport == "tcp" else 17
+    return found
+
+
+def transport_of(flags, port, listener):
+    local = native.Endpoint(flags.unicast, port)
+    if flags.transport != "tcp":
+        transport = native.UdpTransport(local, udp_config())
+    else:
+        config = native.TcpTransportConfig()
+        config.magic_cookie_enabled = True
+        transport = native.TcpTransport(config)
+        transport.initialize(local)
+        if port:
+            transport.enable_server_mode()
+    transport.set_listener(listener)
+    transport.start()
+    return transport
 
 
 class Server:
     def __init__(self, flags):
-        local = native.Endpoint(flags.unicast, lines.PORT)
-        self.udp = native.UdpTransport(local, udp_config())
-        self.udp_listener = Listener(lambda m, sender: self.answer(self.udp, m, sender))
-        self.udp.set_listener(self.udp_listener)
-        self.udp.start()
+        self.listener = Listener(self.answer)
+        self.transport = transport_of(flags, lines.PORT, self.listener)
         self.sd = native.sd.SdServer(sd_config(flags, lines.SD_PORT))
         self.sd.initialize()
-        self.sd.offer_service(instance(), f"{flags.unicast}:{lines.PORT}", "", flags.groups)
+        self.sd.offer_service(instance(flags), f"{flags.unicast}:{lines.PORT}", "", flags.groups)
 
-    def answer(self, transport, m, sender):
+    def answer(self, m, sender):
         method = m.message_id.method_id
         if m.message_type == native.MessageType.REQUEST_NO_RETURN:
             lines.say("told", lines.text(m.payload))
@@ -77,27 +93,27 @@ class Server:
         if method not in (lines.ECHO, lines.ECHO_LARGE):
             answer = message(method, native.MessageType.ERROR, b"", m.request_id.client_id, m.request_id.session_id,
                              native.ReturnCode.E_NOT_OK)
-        transport.send_message(answer, sender)
+        self.transport.send_message(answer, sender)
 
     def stop(self):
         self.sd.stop_offer_service(lines.SERVICE, lines.INSTANCE)
         self.sd.shutdown()
-        self.udp.stop()
+        self.transport.stop()
 
 
 class Client:
     def __init__(self, flags):
         self.server, self.session = None, 0
-        self.udp = native.UdpTransport(native.Endpoint(flags.unicast, 0), udp_config())
         self.listener = Listener(self.receive)
-        self.udp.set_listener(self.listener)
-        self.udp.start()
+        self.transport = transport_of(flags, 0, self.listener)
         self.sd = native.sd.SdClient(sd_config(flags, lines.SD_PORT))
         self.sd.initialize()
         self.sd.subscribe_service(lines.SERVICE, self.up, self.down)
 
     def up(self, found):
-        known, self.server = self.server, native.Endpoint(found.ip_address, found.port)
+        tcp = isinstance(self.transport, native.TcpTransport)
+        kind = native.TransportProtocol.TCP if tcp else native.TransportProtocol.UDP
+        known, self.server = self.server, native.Endpoint(found.ip_address, found.port, kind)
         if known is None:
             lines.say("up")
 
@@ -112,12 +128,14 @@ class Client:
         if self.server is None:
             lines.say("failed", "not offered")
             return
+        if isinstance(self.transport, native.TcpTransport) and not self.transport.is_connected():
+            self.transport.connect(self.server)
         self.session = self.session % 0xFFFF + 1
-        self.udp.send_message(message(method, kind, payload, session=self.session), self.server)
+        self.transport.send_message(message(method, kind, payload, session=self.session), self.server)
 
     def stop(self):
         self.sd.shutdown()
-        self.udp.stop()
+        self.transport.stop()
 
 
 def main():
