@@ -23,17 +23,21 @@ import (
 // times are when a scenario did what.
 type times struct {
 	began, fault, repair, ended time.Time
+	started                     time.Time // the last start, be it late
 }
 
 // do does one step. Steps that open streams or calls of their own return what is
 // wrong with them.
-func (g *Rig) do(ctx context.Context, s *Step, t *times) error {
+func (g *Rig) do(ctx context.Context, s *Step, t *times, r *Result) error {
 	name, _ := s.action()
 	now := time.Now()
 	switch name {
-	case "wait", "calm":
+	case "wait", "calm", "call", "connected":
 	case "start", "thaw", "plug", "add_address":
-		t.repair = now
+		t.started = now
+		if !s.Late {
+			t.repair = now
+		}
 	default:
 		if t.fault.IsZero() {
 			t.fault = now
@@ -44,6 +48,8 @@ func (g *Rig) do(ctx context.Context, s *Step, t *times) error {
 		return sleep(ctx, s.Wait)
 	case "calm":
 		return g.calm(ctx, s.Calm)
+	case "connected":
+		return g.connected(ctx, s.Connected, t.started, r)
 	case "kill":
 		return g.kill(s.Kill)
 	case "freeze":

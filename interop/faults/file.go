@@ -69,31 +69,34 @@ type Scenario struct {
 	Concerned []Concerned `yaml:"concerned" doc:"Loads that may notice, and what."`
 	Same      []Same      `yaml:"same" doc:"What must be after as it was before."`
 	Memory    []Memory    `yaml:"memory" doc:"How much programs may grow while it lasts."`
-	Heals     bool        `yaml:"heals" doc:"The repair is nothing that the loads need: served counts from the fault."`
 	Note      string      `yaml:"note" doc:"A remark for the page."`
 }
 
 // Step is one action, or one condition to wait for. The first action that is
-// neither wait nor settle is the fault; the last one of start, thaw, plug and
-// address is the repair. Without a repair the time of the fault stands for it.
+// neither wait, calm nor call is the fault; the last one of start, thaw, plug and
+// add_address that is not late is the repair. Without a repair the time of the
+// fault stands for it.
 type Step struct {
 	Pos model.Position `yaml:"-"`
 
-	Wait    time.Duration `yaml:"wait" doc:"Let so much time pass under load."`
-	Kill    string        `yaml:"kill" doc:"Program to kill (SIGKILL): a component, HOST/gateway, HOST/control-plane or HOST/envoy."`
-	Freeze  string        `yaml:"freeze" doc:"Program to freeze (SIGSTOP)."`
-	Thaw    string        `yaml:"thaw" doc:"Program to let go on (SIGCONT)."`
-	Stop    string        `yaml:"stop" doc:"Program to ask to end."`
-	Start   string        `yaml:"start" doc:"Program to start."`
-	Unplug  *Plug         `yaml:"unplug" doc:"Cable to take out: the link goes down."`
-	Plug    *Plug         `yaml:"plug" doc:"Cable to put back in."`
-	Remove  *Plug         `yaml:"remove_address" doc:"Host whose address goes."`
-	Address *Plug         `yaml:"add_address" doc:"Host whose address comes back."`
-	Wipe    string        `yaml:"wipe" doc:"HPC whose control plane's store is removed, while the control plane is not running."`
-	Call    *Once         `yaml:"call" doc:"A call made once, such as one that starts a burst."`
-	Slow    *Slow         `yaml:"slow" doc:"A watcher that reads nothing for a time, then all."`
-	Many    *Many         `yaml:"many" doc:"Calls that are outstanding all at once."`
-	Calm    time.Duration `yaml:"calm" doc:"Wait until every load was served for half a second, no longer than this."`
+	Wait      time.Duration `yaml:"wait" doc:"Let so much time pass under load."`
+	Kill      string        `yaml:"kill" doc:"Program to kill (SIGKILL): a component, HOST/gateway, HOST/control-plane or HOST/envoy."`
+	Freeze    string        `yaml:"freeze" doc:"Program to freeze (SIGSTOP)."`
+	Thaw      string        `yaml:"thaw" doc:"Program to let go on (SIGCONT)."`
+	Stop      string        `yaml:"stop" doc:"Program to ask to end."`
+	Start     string        `yaml:"start" doc:"Program to start."`
+	Unplug    *Plug         `yaml:"unplug" doc:"Cable to take out: the link goes down."`
+	Plug      *Plug         `yaml:"plug" doc:"Cable to put back in."`
+	Remove    *Plug         `yaml:"remove_address" doc:"Host whose address goes."`
+	Address   *Plug         `yaml:"add_address" doc:"Host whose address comes back."`
+	Wipe      string        `yaml:"wipe" doc:"HPC whose control plane's store is removed, while the control plane is not running."`
+	Call      *Once         `yaml:"call" doc:"A call made once, such as one that starts a burst."`
+	Slow      *Slow         `yaml:"slow" doc:"A watcher that reads nothing for a time, then all."`
+	Many      *Many         `yaml:"many" doc:"Calls that are outstanding all at once."`
+	Connected time.Duration `yaml:"connected" doc:"Wait until every gateway and every proxy has the control plane again; within this of the latest start of it."`
+	Calm      time.Duration `yaml:"calm" doc:"Wait until every load was served for half a second, no longer than this."`
+	// Late is no action.
+	Late bool `yaml:"late" doc:"The loads do not need this repair: times do not count from it."`
 }
 
 // Plug is a host's device on a network.
@@ -143,7 +146,6 @@ type Concerned struct {
 	Noticed time.Duration `yaml:"noticed" doc:"From the fault to the first failure: somebody is told within this."`
 	Waits   time.Duration `yaml:"waits" doc:"Longest that one call goes without an answer, or a stream without an item or an end."`
 	Served  time.Duration `yaml:"served" doc:"From the repair until all is well again."`
-	Again   bool          `yaml:"again" doc:"A field's stream that does not end gets the current value once more."`
 	Lost    bool          `yaml:"lost" doc:"Items may be missing, as long as the stream does not end."`
 	Value   *uint32       `yaml:"value" doc:"Value of the field in the last item."`
 }
@@ -213,6 +215,7 @@ func (s *Step) action() (name string, n int) {
 		{"call", s.Call != nil},
 		{"slow", s.Slow != nil},
 		{"many", s.Many != nil},
+		{"connected", s.Connected != 0},
 		{"calm", s.Calm != 0},
 	} {
 		if a.given {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"carisma.dev/gateway/mesh/config"
 )
@@ -83,6 +85,46 @@ type gatewayStatus struct {
 	NodeID     string `json:"node_id"`
 	Epoch      uint64 `json:"epoch"`
 	Goroutines int    `json:"goroutines"`
+	Central    link   `json:"control_plane"`
+	ADS        link   `json:"ads"`
+}
+
+// link is a connection to the control plane.
+type link struct {
+	Connected bool      `json:"connected"`
+	Since     time.Time `json:"since"`
+}
+
+// connected waits until every gateway and every proxy has the control plane, and
+// notes how long after its start that was.
+func (g *Rig) connected(ctx context.Context, within time.Duration, start time.Time, r *Result) error {
+	r.ConnectedBound = ms(within)
+	ctx, cancel := context.WithTimeout(ctx, calmAfter)
+	defer cancel()
+	for {
+		nodes, err := g.nodes(ctx)
+		if err != nil {
+			return err
+		}
+		all, last := true, start
+		for _, n := range nodes {
+			for _, l := range []link{n.Central, n.ADS} {
+				all = all && l.Connected && l.Since.After(start)
+				if l.Since.After(last) {
+					last = l.Since
+				}
+			}
+		}
+		if all {
+			if r.Connected = ms(last.Sub(start)); last.Sub(start) > within {
+				return fmt.Errorf("all are connected after %.0f ms", r.Connected)
+			}
+			return nil
+		}
+		if err := sleep(ctx, lookInterval); err != nil {
+			return errors.New("not all have the control plane again")
+		}
+	}
 }
 
 func (g *Rig) gatewayStatus(ctx context.Context, host string) (gatewayStatus, error) {

@@ -49,10 +49,6 @@ func (l *loading) seeServed(s *Seen, t times, items []record.Turn, lastEnd, quie
 			}
 			break
 		}
-		if l.Field && it.Initial && it.At.After(t.repair) {
-			well = it.At // the value again, without an end
-			break
-		}
 	}
 	switch {
 	case !well.IsZero():
@@ -88,10 +84,9 @@ func (l *loading) seeNumbers(s *Seen, c *Concerned) {
 	}
 }
 
-// seeValues wants the current value once at each opening, and once more where it
-// is due again.
+// seeValues wants the current value once at each opening.
 func (l *loading) seeValues(s *Seen, t times, items []record.Turn, c *Concerned) {
-	initial, opened := 0, true // an opening before the scenario has had its value
+	extra, opened := 0, true // an opening before the scenario has had its value
 	for _, turn := range l.turns {
 		if turn.At.Before(t.began) {
 			continue
@@ -104,18 +99,14 @@ func (l *loading) seeValues(s *Seen, t times, items []record.Turn, c *Concerned)
 				s.broken("the first item of an opening is %d and not the current value", turn.Number)
 			}
 			if turn.Initial && opened {
-				initial++
+				extra++
 			}
 			opened = true
 		case record.Ended:
 		}
 	}
-	want := 0
-	if c != nil && c.Again {
-		want = 1
-	}
-	if initial != want {
-		s.broken("the current value came %d times beside once for each opening, %d are due", initial, want)
+	if extra != 0 {
+		s.broken("the current value came %d times more than once for each opening", extra)
 	}
 	if c != nil && c.Value != nil && (len(items) == 0 || items[len(items)-1].Number != *c.Value) {
 		s.broken("the last value is not %d", *c.Value)

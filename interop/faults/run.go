@@ -19,9 +19,31 @@ type Result struct {
 	Again   int      `json:"again,omitempty"`
 	Seen    []*Seen  `json:"seen"`
 	Broken  []string `json:"broken,omitempty"` // beside those of the loads
+	// Connected is the time from the start of the control plane until every gateway
+	// and proxy had it again, in milliseconds, and its bound.
+	Connected      float64 `json:"connected_ms,omitempty"`
+	ConnectedBound float64 `json:"connected_bound_ms,omitempty"`
+	// Others are the loads that the fault does not concern: they saw nothing.
+	Others Others `json:"others"`
 	// Grown is the most anonymous memory that each bounded program took more than
 	// before, in KiB.
 	Grown map[string]int `json:"grown_kib,omitempty"`
+}
+
+// Others sums up the loads that are not concerned and noticed nothing.
+type Others struct {
+	Loads int `json:"loads"`
+	Calls int `json:"calls"`
+	Items int `json:"items"`
+}
+
+func (o *Others) add(s *Seen) {
+	o.Loads++
+	if s.Stream {
+		o.Items += s.Count
+	} else {
+		o.Calls += s.Count
+	}
 }
 
 // Failures lists all that does not hold.
@@ -53,7 +75,7 @@ func (g *Rig) Play(ctx context.Context, sc *Scenario) (*Result, error) {
 		return r, err
 	}
 	for i := range sc.Steps {
-		if err := g.do(ctx, &sc.Steps[i], &t); err != nil {
+		if err := g.do(ctx, &sc.Steps[i], &t, r); err != nil {
 			r.Broken = append(r.Broken, fmt.Sprintf("%s: %v", sc.Steps[i].Pos, err))
 		}
 	}
@@ -62,11 +84,19 @@ func (g *Rig) Play(ctx context.Context, sc *Scenario) (*Result, error) {
 	}
 	t.ended = time.Now()
 	r.Stalled = ms(stalled())
-	if t.repair.IsZero() || sc.Heals {
+	if t.fault.IsZero() {
+		t.fault = t.began
+	}
+	if t.repair.IsZero() {
 		t.repair = t.fault
 	}
 	for _, l := range g.loads {
-		r.Seen = append(r.Seen, l.judge(t, sc.concerned(l.Name)))
+		seen := l.judge(t, sc.concerned(l.Name))
+		if seen.Concerned || len(seen.Broken) > 0 {
+			r.Seen = append(r.Seen, seen)
+		} else {
+			r.Others.add(seen)
+		}
 	}
 	g.after(ctx, sc, before, r)
 	r.Took = t.ended.Sub(t.began).Seconds()
