@@ -3,6 +3,7 @@ package stackbench
 import (
 	"context"
 	"errors"
+	"syscall"
 	"time"
 
 	"carisma.dev/gateway/someip/runtime"
@@ -91,11 +92,14 @@ func (w *world) starts(ctx context.Context, s server) (t Starts, err error) {
 	}
 	at, err := first()
 	t.Event = milliseconds(at.Sub(began))
-	p.end()
 	if err != nil {
+		p.end()
 		return t, err
 	}
-	return t, w.gone(ctx, c)
+	// It withdraws its offer, so that the next measurement begins without it.
+	err = p.Process.Signal(syscall.SIGTERM)
+	_ = p.Wait() // some report the signal as their end
+	return t, errors.Join(err, w.gone(ctx, c))
 }
 
 // gone waits until an instance that was killed is not available any more.

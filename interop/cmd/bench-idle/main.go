@@ -1,5 +1,5 @@
-// Bench-idle offers one service and does nothing: what a process costs that links
-// nothing but the SOME/IP stack. Where it is comes from the variables of a vehicle.
+// Bench-idle offers one service with one field and does nothing: what a process costs
+// that links nothing but the SOME/IP stack, and how fast it is there. Where it is comes from the variables of a vehicle.
 package main
 
 import (
@@ -19,12 +19,19 @@ func main() {
 	check(err)
 	stack, err := runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{{
 		Name: "lan", Address: address, Interface: os.Getenv("CARISMA_INTERFACE"),
-		SD:        runtime.SDConfig{Group: group, CyclicOfferDelay: time.Second},
+		SD: runtime.SDConfig{ // as the programs on vsomeip have it
+			Group: group, InitialDelayMin: time.Nanosecond, InitialDelayMax: 10 * time.Millisecond,
+			RepetitionsBaseDelay: 10 * time.Millisecond, CyclicOfferDelay: time.Second, RequestResponseMax: -1,
+		},
 		ClientIDs: runtime.Range{First: 0x1500, Last: 0x1500},
 	}}})
 	check(err)
-	_, err = stack.Network("lan").Offer(runtime.ServiceConfig{Service: 0x6001, Instance: 1, Major: 1, UDPPort: 30600})
+	o, err := stack.Network("lan").Offer(runtime.ServiceConfig{
+		Service: 0x6001, Instance: 1, Major: 1, UDPPort: 30600,
+		Events: []runtime.EventConfig{{ID: 0x8002, Eventgroups: []uint16{2}, Field: true}},
+	})
 	check(err)
+	check(o.SetField(0x8002, make([]byte, 8)))
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGINT, syscall.SIGTERM)
 	<-end
