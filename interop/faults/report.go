@@ -90,7 +90,7 @@ type vehicleRun struct {
 	errs    []error
 }
 
-// maxAgain is how often a scenario is played again because the machine stood still.
+// maxAgain is how often a scenario is played again because the machine was busy.
 const maxAgain = 5
 
 // playCalmly plays a scenario until it was not the machine that broke a bound.
@@ -98,7 +98,7 @@ func (v *vehicleRun) playCalmly(ctx context.Context, sc *Scenario) (*Result, err
 	for again := 0; ; again++ {
 		r, err := v.play(ctx, sc)
 		r.Again = again
-		if err != nil || len(r.Failures()) == 0 || r.Stalled < ms(stallLimit) || again == maxAgain {
+		if err != nil || len(r.Failures()) == 0 || !r.busy() || again == maxAgain {
 			return r, err
 		}
 	}

@@ -13,12 +13,14 @@ type Result struct {
 	Title string  `json:"title"`
 	Note  string  `json:"note,omitempty"`
 	Took  float64 `json:"took_s"`
-	// Stalled is the longest time that the machine stood still, in milliseconds, and
+	// Stalled is the longest time that the machine stood still, in milliseconds,
+	// Pressure the share of the time in which some program waited for a core, and
 	// Again how often the scenario was played again for that reason.
-	Stalled float64  `json:"stalled_ms"`
-	Again   int      `json:"again,omitempty"`
-	Seen    []*Seen  `json:"seen"`
-	Broken  []string `json:"broken,omitempty"` // beside those of the loads
+	Stalled  float64  `json:"stalled_ms"`
+	Pressure float64  `json:"pressure"`
+	Again    int      `json:"again,omitempty"`
+	Seen     []*Seen  `json:"seen"`
+	Broken   []string `json:"broken,omitempty"` // beside those of the loads
 	// Connected is the time from the start of the control plane until every gateway
 	// and proxy had it again, in milliseconds, and its bound.
 	Connected      float64 `json:"connected_ms,omitempty"`
@@ -29,6 +31,9 @@ type Result struct {
 	// before, in KiB.
 	Grown map[string]int `json:"grown_kib,omitempty"`
 }
+
+// busy reports whether the machine was, so that a broken bound says nothing.
+func (r *Result) busy() bool { return r.Stalled >= ms(stallLimit) || r.Pressure > maxPressure }
 
 // Others sums up the loads that are not concerned and noticed nothing.
 type Others struct {
@@ -66,7 +71,7 @@ func (g *Rig) Play(ctx context.Context, sc *Scenario) (*Result, error) {
 	for _, l := range g.loads {
 		l.forget()
 	}
-	stalled := watchStalls(ctx)
+	stalled, waited := watchStalls(ctx), cpuPressure()
 	r := &Result{Name: sc.Name, Title: sc.Title, Note: sc.Note}
 	t := times{began: time.Now()}
 	before, err := g.before(ctx, sc)
@@ -84,6 +89,7 @@ func (g *Rig) Play(ctx context.Context, sc *Scenario) (*Result, error) {
 	}
 	t.ended = time.Now()
 	r.Stalled = ms(stalled())
+	r.Pressure = float64(cpuPressure()-waited) / float64(t.ended.Sub(t.began))
 	if t.fault.IsZero() {
 		t.fault = t.began
 	}

@@ -2,8 +2,31 @@ package faults
 
 import (
 	"context"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 )
+
+// maxPressure is the share of a scenario's time in which some program may have
+// waited for a core. The vehicle alone stays well below.
+const maxPressure = 0.5
+
+// cpuPressure returns for how long, since the machine started, some program has
+// waited for a core; 0 where the kernel does not tell.
+func cpuPressure() time.Duration {
+	data, err := os.ReadFile("/proc/pressure/cpu")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(data), "total=")
+	total, _, _ := strings.Cut(rest, "\n")
+	us, err := strconv.ParseInt(total, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(us) * time.Microsecond
+}
 
 const (
 	// stallLimit is how long this machine may stand still: much less than the time

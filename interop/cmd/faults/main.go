@@ -137,7 +137,7 @@ func progress(w io.Writer) func(*faults.Result) {
 		if len(failures) > 0 {
 			verdict = "FAIL"
 		}
-		fmt.Fprintf(w, "%s  %-60s %5.1f s, again %d, stalled %.0f ms\n", verdict, r.Title, r.Took, r.Again, r.Stalled)
+		fmt.Fprintf(w, "%s  %-60s %5.1f s, again %d, stalled %.0f ms, pressure %.2f\n", verdict, r.Title, r.Took, r.Again, r.Stalled, r.Pressure)
 		for _, s := range r.Seen {
 			if s.Failed > 0 || s.Concerned {
 				fmt.Fprintf(w, "      %-13s %5d, failed %4d %v noticed %.0f served %.0f waits %.0f ms  %q\n",
