@@ -46,7 +46,7 @@ func checkReader(ctx context.Context, r *registry.Registry) error {
 func (s *nodeService) Register(_ context.Context, req *meshv1.RegisterRequest) (*meshv1.RegisterResponse, error) {
 	// What does not parse stays invalid, and the registry says what it is.
 	address, _ := netip.ParseAddr(req.GetAddress())
-	id, resumed, err := s.registry.Register(registry.Registration{ //nolint:contextcheck // probes belong to the registry, not to a request
+	id, resumed, err := s.registry.Register(registry.Registration{
 		Node: store.Node{
 			Name: req.GetName(), Address: address.Unmap(), Central: req.GetCentral(),
 			Proxy:     proxyOf(req.GetProxy()),

@@ -59,7 +59,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		}
 	}
 	s := &Server{log: log, listener: listener, cache: xds.NewCache(log)}
-	if err := s.open(cfg); err != nil { //nolint:contextcheck // probes belong to the registry, not to a request
+	if err := s.open(cfg); err != nil {
 		listener.Close()
 		return nil, fmt.Errorf("control plane: %w", err)
 	}

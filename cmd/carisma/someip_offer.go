@@ -194,19 +194,25 @@ func (n *notifyCommand) notify(cmd *cobra.Command, element, text string) (err er
 	return n.send(cmd.Context(), p, event, text)
 }
 
+// farewell is how long the offer outlives the last event. The end of an offer
+// goes another way than events do: it must not get there before them.
+const farewell = 200 * time.Millisecond
+
 func (n *notifyCommand) send(ctx context.Context, p *byhand.Played, e *model.Event, text string) error {
-	pause := time.NewTicker(n.interval)
-	defer pause.Stop()
 	for i := range n.count {
-		if i > 0 {
-			select {
-			case <-pause.C:
-			case <-ctx.Done():
-				return nil
-			}
-		}
 		if err := p.Notify(e, text); err != nil {
 			return err
+		}
+		wait := n.interval
+		if i == n.count-1 {
+			wait = farewell
+		}
+		pause := time.NewTimer(wait)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return nil
 		}
 	}
 	return nil

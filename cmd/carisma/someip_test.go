@@ -111,8 +111,17 @@ func TestSomeipNotify(t *testing.T) {
 	out, err := l.command(t.Context(), 1, "", "notify", "-i", cabinInterfaces, "--instance", "left",
 		"cabin.climate.v1.Climate/AirQuality", "{}", "-n", "2", "--interval", "1ms")
 	require.NoError(t, err, out)
-	first := <-got
-	require.Equal(t, first, <-got)
+	next := func() string {
+		select {
+		case payload := <-got:
+			return payload
+		case <-time.After(10 * time.Second):
+			t.Fatal("an event is missing")
+			return ""
+		}
+	}
+	first := next()
+	require.Equal(t, first, next())
 
 	_, err = l.command(t.Context(), 1, "", "notify", "-i", cabinInterfaces, "--instance", "right",
 		"cabin.climate.v1.Climate/AirQuality", "{}", "--timeout", "50ms")
