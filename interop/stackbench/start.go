@@ -16,7 +16,7 @@ type server struct {
 	args     []string
 }
 
-func (w *world) own() server { return server{Own, "bench-peer", []string{"someip"}} }
+func (w *world) own() server { return server{Own, "bench-peer", []string{"shared"}} }
 
 func (w *world) vsomeipService(size string) server {
 	return server{Vsomeip, w.vsomeip("bench_service"), []string{"--instance", "2", "--size", size}}

@@ -2,6 +2,7 @@
 // service, and the floors of bare UDP.
 //
 //	bench-peer someip          0x6001.0x0001, with the variables of a vehicle
+//	bench-peer shared          the same, and 0x6001.0x0003 whose messages share datagrams
 //	bench-peer grpc SOCKET     bench.v1.Plain on a Unix socket
 //	bench-peer echo ADDRESS    UDP datagrams go back to where they came from
 //	bench-peer flood ADDRESS SIZE COUNT   UDP datagrams by sendmmsg, once a line is read
@@ -38,7 +39,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	switch {
 	case command == "someip" && len(args) == 1:
-		return serveSOMEIP(ctx)
+		return serveSOMEIP(ctx, false)
+	case command == "shared" && len(args) == 1:
+		return serveSOMEIP(ctx, true)
 	case command == "grpc" && len(args) == 2:
 		return serveGRPC(ctx, args[1])
 	case command == "echo" && len(args) == 2:
@@ -48,7 +51,7 @@ func run(ctx context.Context, args []string) error {
 	case command == "offer" && len(args) == 2:
 		return offerMany(ctx, args[1])
 	}
-	return errors.New("usage: bench-peer someip | grpc SOCKET | echo ADDRESS | flood ADDRESS SIZE COUNT | offer COUNT")
+	return errors.New("usage: bench-peer someip | shared | grpc SOCKET | echo ADDRESS | flood ADDRESS SIZE COUNT | offer COUNT")
 }
 
 type plain struct {

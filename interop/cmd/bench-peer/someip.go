@@ -14,9 +14,9 @@ import (
 	"carisma.dev/gateway/vehicles/component"
 )
 
-// serveSOMEIP offers the service of the measurements as instance 1, and as instance
-// 3 with messages that share datagrams.
-func serveSOMEIP(ctx context.Context) error {
+// serveSOMEIP offers the service of the measurements as instance 1, and if
+// asked for as instance 3 with messages that share datagrams.
+func serveSOMEIP(ctx context.Context, shared bool) error {
 	stack, network, err := start()
 	if err != nil {
 		return err
@@ -24,6 +24,9 @@ func serveSOMEIP(ctx context.Context) error {
 	for _, s := range []struct {
 		instance, port uint16
 	}{{stackbench.Own, 30600}, {stackbench.Shared, 30601}} {
+		if s.instance == stackbench.Shared && !shared {
+			continue
+		}
 		if err == nil && s.instance == stackbench.Shared {
 			err = network.Deploy(stackbench.SharedDatagrams())
 		}
