@@ -28,6 +28,7 @@ type subscription struct {
 	active   bool // acknowledged, and not expired since: events come
 	resync   bool // the server may hold an older state: StopSubscribe goes first
 	refused  bool // the server did not like the connection (SUB-11)
+	doubted  bool // the server refused it once over this connection
 	again    bool // is refreshed when it is acknowledged
 	at       Endpoints
 	sent     time.Time      // when the last Subscribe went out
@@ -245,16 +246,19 @@ func (m *Machine) receiveAck(now time.Time, p *peer, e *Entry) {
 	}
 	if e.TTL == 0 {
 		s.active = false // refused, rather than lost
-		refused := s.at.TCP.IsValid()
+		// SUB-11. A first time the Subscribe may have overtaken the connection at the
+		// server: the next offer tries the same one, which a new one would not outrun
+		// either. A second time the server does not know it.
+		overTCP, again := s.at.TCP.IsValid(), s.doubted
 		m.endSubscription(s, ReasonStopped, false)
-		s.refused = refused
+		s.refused, s.doubted = overTCP && again, overTCP && !again
 		m.emit(SubscriptionNacked{Key: s.spec.Key})
 		return
 	}
 	if s.state == subSent {
 		s.state = subAcked
 	}
-	s.resync = false
+	s.resync, s.doubted = false, false
 	m.setTTL(&s.lifetime, now, e.TTL, 1)
 	group := m.ackGroup(e)
 	if moved := group != s.group; moved || !s.active {
