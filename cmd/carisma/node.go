@@ -45,7 +45,7 @@ func newCentral() *cobra.Command {
 		Use: "central", Short: "Run the control plane of the central HPC", Args: args(cobra.NoArgs),
 		Long: `Central runs the control plane: node registry, service registry and the
 configuration of every proxy. It listens where the node file's control_plane
-says. The central HPC runs it beside the gateway, which is carisma node (CAR-1).`,
+says. The central HPC runs it beside the gateway, which is carisma node (CAR-1); satellites run that alone (CAR-2).`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			n, log, err := f.load()
 			if err != nil {

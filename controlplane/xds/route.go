@@ -29,7 +29,8 @@ var ownServices = []string{"/grpc.reflection.", "/grpc.health.v1.", "/carisma.v1
 // scriptName is what routes call the script by.
 const scriptName = "choose"
 
-// newEgressRoutes is the route table of every egress (CAR-30). It is the same on
+// newEgressRoutes is the route table of every egress: all that any number of
+// clients need (CAR-29, 30), who ask no registry (CAR-46). It is the same on
 // all nodes and has one route for each interface; instances and their places are
 // not in it.
 func newEgressRoutes(interfaces map[string]*registry.Interface) (*Resource, error) {

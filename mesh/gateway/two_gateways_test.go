@@ -123,9 +123,9 @@ func TestTwoGatewaysOneNetwork(t *testing.T) {
 	v.owner(t, leftName)
 	require.Eventually(t, func() bool { return gateways[owner].exposure(t) == "standby" }, patience, time.Millisecond)
 	require.Equal(t, standby, exposer())
-	for range 100 {
-		require.NoError(t, call(t.Context()))
-	}
+	// While the import changes hands a call may still meet the one that gave it up;
+	// from then on none does.
+	eventually(t, call)
 }
 
 // A gateway hands an ECU over to another that sees it: calls go on, and its watches
