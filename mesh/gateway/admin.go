@@ -91,7 +91,7 @@ func (g *gateway) add(r *http.Request, report func(Step)) error {
 	if err != nil {
 		return err
 	}
-	added, err := g.addNative(s) //nolint:contextcheck // it is probed for longer than the request lasts
+	added, err := g.addNative(s)
 	if err != nil {
 		return err
 	}
