@@ -15,7 +15,8 @@ func (n *Network) available(a sd.Available) {
 		Key: a.Key, Minor: a.Minor, Endpoints: a.Endpoints, Configuration: a.Configuration, LoadBalancing: a.LoadBalancing,
 		Up: true, Since: n.now(),
 	}
-	if was := n.seen[a.Key]; was.Up {
+	was := n.seen[a.Key]
+	if was.Up {
 		if was.Endpoints == now.Endpoints && was.Minor == now.Minor && slices.Equal(was.Configuration, now.Configuration) &&
 			sameRank(was.LoadBalancing, now.LoadBalancing) {
 			return
@@ -26,8 +27,10 @@ func (n *Network) available(a sd.Available) {
 	n.seen[a.Key] = now
 	if r := n.remotes[a.Key]; r != nil {
 		n.setState(r, &remoteState{Availability: now})
-		for _, u := range *r.upstreams.Load() {
-			u.setStatus(SubscriptionWaiting, ReasonPending)
+		if !was.Up || was.Endpoints != now.Endpoints { // else what was acknowledged still is
+			for _, u := range *r.upstreams.Load() {
+				u.setStatus(SubscriptionWaiting, ReasonPending)
+			}
 		}
 	}
 	n.changed(now)
