@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -152,6 +153,12 @@ func play(t *testing.T, conn net.Conn, s step, session uint16) string {
 		return "silence"
 	}
 	answer := receive(t, conn, s.tcp)
+	for answer == nil { // the ECU may open its UDP port a moment after the TCP port
+		time.Sleep(time.Millisecond)
+		_, err := conn.Write(message(t, s, session))
+		require.True(t, err == nil || errors.Is(err, syscall.ECONNREFUSED), err)
+		answer = receive(t, conn, s.tcp)
+	}
 	require.Equal(t, session, binary.BigEndian.Uint16(answer[10:]), "%s: answer to another request: %x", s.what, answer)
 	return hex.EncodeToString(answer)
 }
@@ -161,6 +168,9 @@ func receive(t *testing.T, conn net.Conn, stream bool) []byte {
 	answer := make([]byte, 1500)
 	if !stream {
 		n, err := conn.Read(answer)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return nil
+		}
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, n, 16)
 		return answer[:n]
