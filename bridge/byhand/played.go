@@ -75,19 +75,29 @@ func Play(cfg PlayedConfig) (*Played, error) {
 			return nil, fmt.Errorf("%s has no method %s with a SOME/IP id", cfg.Interface.FullName(), rpc)
 		}
 	}
-	var err error
-	p.mu.Lock() // the first setter waits for the offering
-	p.offering, err = cfg.Network.Offer(offer)
-	p.mu.Unlock()
-	if err != nil {
+	if err := p.offer(offer); err != nil {
 		return nil, err
+	}
+	return p, nil
+}
+
+// offer offers the service and gives its fields their first values. A request that
+// is there at once waits until both are done.
+func (p *Played) offer(offer runtime.ServiceConfig) (err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.offering, err = p.cfg.Network.Offer(offer); err != nil {
+		return err
 	}
 	for f, value := range p.values {
 		if n := f.Notifier; n != nil && p.events[idOf(n.SOMEIP)] == n {
 			err = errors.Join(err, p.offering.SetField(n.SOMEIP.ID, value))
 		}
 	}
-	return p, err
+	if err != nil {
+		p.offering.Stop()
+	}
+	return err
 }
 
 func idOf(e *model.SOMEIPElement) uint16 {
