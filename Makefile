@@ -11,6 +11,7 @@ CHECK ?=
 PEERS ?=
 FUZZTIME ?= 30s
 SOAK ?= 10m
+FAULTS ?= 1h
 BENCH ?=
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=$(VERSION)
@@ -71,6 +72,11 @@ soak: ## two SOME/IP stacks over a bad network for SOAK=10m; SEED repeats a run
 reliability: build ## play every fault and write docs/reliability.md from what was measured
 	@interop/peers/deps.sh run
 	@CARISMA_ENVOY=$$(interop/peers/get.sh envoy) bin/faults -json interop/faults/results.json -page docs/reliability.md
+
+.PHONY: soak-faults
+soak-faults: build ## play the faults on one vehicle for FAULTS=1h and write down what piles up
+	@interop/peers/deps.sh run
+	@CARISMA_ENVOY=$$(interop/peers/get.sh envoy) bin/faults -for $(FAULTS) -soak interop/faults/soak.json
 
 .PHONY: lint
 lint: ## golangci-lint with the import rules, shellcheck

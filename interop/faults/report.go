@@ -17,7 +17,6 @@ type Report struct {
 	// and at the end of the run.
 	Before map[string]Footprint `json:"before"`
 	After  map[string]Footprint `json:"after"`
-	Rounds int                  `json:"rounds"`
 	Took   float64              `json:"took_s"`
 }
 
@@ -34,11 +33,10 @@ func (s *Suite) Only(keep func(*Scenario) bool) *Suite {
 }
 
 // Run plays a suite on one vehicle, one scenario after the other as a vehicle
-// meets them, and again until the given time is over. The report has the last
-// round. After a scenario that could not be played or did not end in calm the
+// meets them. After a scenario that could not be played or did not end in calm the
 // vehicle is started anew. An error says what does not hold; the report is there
 // nevertheless.
-func Run(ctx context.Context, o Options, s *Suite, again time.Duration, told func(*Result)) (report *Report, err error) {
+func Run(ctx context.Context, o Options, s *Suite, told func(*Result)) (report *Report, err error) {
 	report = &Report{}
 	for _, l := range s.Loads {
 		report.Loads = append(report.Loads, LoadReport{l.Name, l.Doc, l.stream()})
@@ -46,24 +44,21 @@ func Run(ctx context.Context, o Options, s *Suite, again time.Duration, told fun
 	began := time.Now()
 	v := &vehicleRun{options: o, suite: s}
 	defer func() { err = errors.Join(err, v.stop()) }()
-	for report.Rounds == 0 || time.Since(began) < again {
-		report.Rounds++
-		report.Results = nil
-		for _, sc := range s.Scenarios {
-			r, err := v.playCalmly(ctx, sc)
-			if err != nil {
+	var errs []error
+	for _, sc := range s.Scenarios {
+		r, err := v.playCalmly(ctx, sc)
+		if err != nil {
+			return report, err
+		}
+		report.Results = append(report.Results, r)
+		told(r)
+		if v.before == nil && v.rig != nil { // connections are made with the first calls
+			if v.before, err = v.rig.footprints(ctx); err != nil {
 				return report, err
 			}
-			report.Results = append(report.Results, r)
-			told(r)
-			if v.before == nil && v.rig != nil { // connections are made with the first calls
-				if v.before, err = v.rig.footprints(ctx); err != nil {
-					return report, err
-				}
-			}
-			if f := r.Failures(); len(f) > 0 {
-				v.errs = append(v.errs, fmt.Errorf("%s: %s", sc.Name, f[0]))
-			}
+		}
+		if f := r.Failures(); len(f) > 0 {
+			errs = append(errs, fmt.Errorf("%s: %s", sc.Name, f[0]))
 		}
 	}
 	if v.rig != nil {
@@ -73,11 +68,11 @@ func Run(ctx context.Context, o Options, s *Suite, again time.Duration, told fun
 			return report, err
 		}
 		for _, b := range broken {
-			v.errs = append(v.errs, errors.New(b))
+			errs = append(errs, errors.New(b))
 		}
 	}
 	report.Took = time.Since(began).Seconds()
-	return report, errors.Join(v.errs...)
+	return report, errors.Join(errs...)
 }
 
 // vehicleRun is a vehicle that is started when it is needed.
@@ -87,7 +82,6 @@ type vehicleRun struct {
 	rig     *Rig
 	before  map[string]Footprint
 	starts  int
-	errs    []error
 }
 
 // maxAgain is how often a scenario is played again because the machine was busy.
@@ -115,7 +109,7 @@ func (v *vehicleRun) play(ctx context.Context, sc *Scenario) (*Result, error) {
 		}
 	}
 	r, err := v.rig.Play(ctx, sc)
-	if err != nil || len(r.Broken) > 0 {
+	if err != nil || r.uncalm {
 		if err != nil {
 			r.Broken = append(r.Broken, err.Error())
 		}

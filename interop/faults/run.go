@@ -30,6 +30,8 @@ type Result struct {
 	// Grown is the most anonymous memory that each bounded program took more than
 	// before, in KiB.
 	Grown map[string]int `json:"grown_kib,omitempty"`
+
+	uncalm bool // not all loads are served any more
 }
 
 // busy reports whether the machine was, so that a broken bound says nothing.
@@ -85,6 +87,7 @@ func (g *Rig) Play(ctx context.Context, sc *Scenario) (*Result, error) {
 		}
 	}
 	if err := g.calm(ctx, calmAfter); err != nil {
+		r.uncalm = true
 		r.Broken = append(r.Broken, err.Error())
 	}
 	t.ended = time.Now()

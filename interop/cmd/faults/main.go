@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -25,6 +26,7 @@ type options struct {
 	only     string
 	slice    bool
 	repeat   time.Duration
+	soakFile string
 	jsonFile string
 	page     string
 	render   bool
@@ -35,7 +37,8 @@ func main() {
 	var o options
 	flag.StringVar(&o.only, "run", "", "play scenarios whose name matches this `expression` only")
 	flag.BoolVar(&o.slice, "slice", false, "play the short slice only")
-	flag.DurationVar(&o.repeat, "for", 0, "play all again and again for so long, on one vehicle")
+	flag.DurationVar(&o.repeat, "for", 0, "play again and again for so long, on one vehicle, and write what piles up to the -soak file")
+	flag.StringVar(&o.soakFile, "soak", "interop/faults/soak.json", "the result of a long run, which the page shows: a `file`")
 	flag.StringVar(&o.jsonFile, "json", "", "write the results as JSON to this `file`")
 	flag.StringVar(&o.page, "page", "", "write the results as a page to this `file`")
 	flag.BoolVar(&o.render, "render", false, "play nothing, make the page from the JSON file")
@@ -47,22 +50,29 @@ func main() {
 	}
 }
 
-func (o *options) run() error {
+func (o *options) run() (err error) {
 	if o.render {
 		return o.renderPage()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	report, err := o.play(ctx)
-	if report == nil {
+	with, suite, err := o.prepare(ctx)
+	if err != nil {
 		return err
 	}
-	if o.jsonFile != "" {
-		data, jsonErr := json.MarshalIndent(report, "", "  ")
-		if jsonErr == nil {
-			jsonErr = os.WriteFile(o.jsonFile, append(data, '\n'), 0o644)
+	defer func() {
+		if err != nil || o.keep {
+			fmt.Fprintln(os.Stderr, "logs are in", with.Dir)
+		} else {
+			err = os.RemoveAll(with.Dir)
 		}
-		err = errors.Join(err, jsonErr)
+	}()
+	if o.repeat > 0 {
+		return o.soak(ctx, with, suite)
+	}
+	report, err := faults.Run(ctx, with, suite, progress(os.Stderr))
+	if o.jsonFile != "" {
+		err = errors.Join(err, writeJSON(o.jsonFile, report))
 	}
 	if o.page != "" && err == nil { // the page claims what holds
 		err = o.write(report)
@@ -70,63 +80,83 @@ func (o *options) run() error {
 	return err
 }
 
-func (o *options) write(report *faults.Report) error {
-	page, err := report.Page()
+// prepare reads the scenarios and finds the programs.
+func (o *options) prepare(ctx context.Context) (with faults.Options, suite *faults.Suite, err error) {
+	if !hosts.Permitted() {
+		return with, nil, errors.New("network namespaces are needed: run it as root")
+	}
+	only, err := regexp.Compile(o.only)
+	if err != nil {
+		return with, nil, err
+	}
+	if with.Envoy, _, err = envoy.Find(ctx, os.Getenv(envoy.Variable)); err != nil {
+		return with, nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return with, nil, err
+	}
+	with.Carisma = filepath.Join(filepath.Dir(self), "carisma")
+	with.Vehicle = filepath.Join(source, "vehicle")
+	if suite, err = faults.LoadSuite(filepath.Join(source, "scenarios")); err != nil {
+		return with, nil, err
+	}
+	suite = suite.Only(func(s *faults.Scenario) bool { return (s.Slice || !o.slice) && only.MatchString(s.Name) })
+	with.Dir, err = os.MkdirTemp("", "faults-")
+	return with, suite, err
+}
+
+const source = "interop/faults"
+
+func (o *options) soak(ctx context.Context, with faults.Options, suite *faults.Suite) error {
+	soak, err := faults.RunSoak(ctx, with, suite, o.repeat, progress(os.Stderr))
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(o.page, page, 0o644)
+	err = writeJSON(o.soakFile, soak)
+	for _, f := range soak.Failures() {
+		err = errors.Join(err, errors.New(f))
+	}
+	return err
+}
+
+func writeJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(data, '\n'), 0o644)
+}
+
+func readJSON(path string, into any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
 }
 
 func (o *options) renderPage() error {
-	data, err := os.ReadFile(o.jsonFile)
-	if err != nil {
-		return err
-	}
 	report := new(faults.Report)
-	if err := json.Unmarshal(data, report); err != nil {
+	if err := readJSON(o.jsonFile, report); err != nil {
 		return err
 	}
 	return o.write(report)
 }
 
-func (o *options) play(ctx context.Context) (_ *faults.Report, err error) {
-	if !hosts.Permitted() {
-		return nil, errors.New("network namespaces are needed: run it as root")
+// write makes the page of a report and of the long run, if there is one on file.
+func (o *options) write(report *faults.Report) error {
+	soak := new(faults.Soak)
+	if err := readJSON(o.soakFile, soak); errors.Is(err, fs.ErrNotExist) {
+		soak = nil
+	} else if err != nil {
+		return err
 	}
-	only, err := regexp.Compile(o.only)
+	page, err := report.Page(soak)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	program, _, err := envoy.Find(ctx, os.Getenv(envoy.Variable))
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	const source = "interop/faults"
-	suite, err := faults.LoadSuite(filepath.Join(source, "scenarios"))
-	if err != nil {
-		return nil, err
-	}
-	suite = suite.Only(func(s *faults.Scenario) bool { return (s.Slice || !o.slice) && only.MatchString(s.Name) })
-	dir, err := os.MkdirTemp("", "faults-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil || o.keep {
-			fmt.Fprintln(os.Stderr, "logs are in", dir)
-		} else {
-			err = os.RemoveAll(dir)
-		}
-	}()
-	return faults.Run(ctx, faults.Options{
-		Vehicle: filepath.Join(source, "vehicle"), Dir: dir, Envoy: program,
-		Carisma: filepath.Join(filepath.Dir(self), "carisma"),
-	}, suite, o.repeat, progress(os.Stderr))
+	return os.WriteFile(o.page, page, 0o644)
 }
 
 // progress prints each scenario as it ends.
