@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/internal/seed"
 )
 
 func FuzzParseMessage(f *testing.F) {
@@ -12,6 +13,9 @@ func FuzzParseMessage(f *testing.F) {
 	f.Add([]byte(someip.ClientCookie))
 	f.Add([]byte(someip.ServerCookie))
 	f.Add(append(bytes.Clone(golden), golden...))
+	for _, b := range seed.Messages(f, 64, nil) {
+		f.Add(b)
+	}
 	for _, length := range []byte{0, 7, 8, 0xFF} {
 		b := bytes.Clone(golden)
 		b[7] = length

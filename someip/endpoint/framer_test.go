@@ -9,6 +9,7 @@ import (
 
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/endpoint"
+	"carisma.dev/gateway/someip/internal/seed"
 )
 
 func message(payload string) []byte {
@@ -118,6 +119,12 @@ func FuzzFramer(f *testing.F) {
 	f.Add(append(message("abc"), message("")...), uint8(3), false)
 	f.Add(bytes.Join([][]byte{[]byte(someip.ClientCookie), {1, 2, 3}, []byte(someip.ClientCookie), message("x")}, nil), uint8(1), false)
 	f.Add(append(message("a"), 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5), uint8(16), true)
+	var all []byte
+	for i, b := range seed.Messages(f, 32, nil) {
+		all = append(all, b...)
+		f.Add(b, uint8(i), i%2 == 0)
+	}
+	f.Add(all, uint8(41), false)
 	f.Fuzz(func(t *testing.T, stream []byte, chunk uint8, cookies bool) {
 		one := &endpoint.Framer{Cookies: cookies, MaxMessage: 1 << 16}
 		got, gotErr := feed(one, stream, int(chunk)+1)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"carisma.dev/gateway/someip/internal/seed"
 	"carisma.dev/gateway/someip/payload"
 )
 
@@ -26,6 +27,9 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
+		f.Add(uint8(i), b)
+	}
+	for i, b := range append(seed.Texts(f, "vectors/serde_someip"), seed.Texts(f, "vectors/pysomeiptlv")...) {
 		f.Add(uint8(i), b)
 	}
 	f.Fuzz(func(t *testing.T, which uint8, b []byte) {

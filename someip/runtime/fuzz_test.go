@@ -9,6 +9,7 @@ import (
 
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/e2e"
+	"carisma.dev/gateway/someip/internal/seed"
 	"carisma.dev/gateway/someip/runtime"
 	"carisma.dev/gateway/someip/someiptest"
 	"carisma.dev/gateway/someip/tp"
@@ -24,6 +25,9 @@ func FuzzReceive(f *testing.F) {
 	f.Add(someip.NewNotification(key.Service, event, key.Major, 1, []byte("x")).Append(nil))
 	f.Add(someip.Header{Service: key.Service, Method: echo, Client: 0x1120, Session: 1}.Response([]byte("y")).Append(nil))
 	f.Add([]byte(someip.ClientCookie))
+	for _, b := range seed.Messages(f, 32, nil) {
+		f.Add(b)
+	}
 
 	d := someiptest.NewDomain(f)
 	n := d.Start(1)
@@ -82,6 +86,9 @@ func FuzzReceiveDeployed(f *testing.F) {
 	f.Add(first)
 	second, _ := seg.Append(nil)
 	f.Add(append(second, first...))
+	for _, b := range seed.Messages(f, 16, func(m someip.Message) bool { return m.Type.TP() }) {
+		f.Add(b)
+	}
 
 	o := offer(f, n, runtime.HandlerFunc(func(_ context.Context, r *runtime.Request) {
 		if !r.E2E.Usable() {

@@ -33,9 +33,14 @@ func FuzzMachine(f *testing.F) {
 	f.Add(h(offer(door, 3, udp("10.0.0.2:1"))), h(ack(door, 1, 3, sd.MulticastOption(ap("224.1.2.3:5")))), uint8(7))
 	f.Add(h(offer(door, 0)), h(ack(door, 1, 0)), uint8(255))
 
+	captured := discovery(f)
+	for i, b := range captured {
+		f.Add(b, captured[len(captured)-1-i], uint8(i))
+	}
+
 	limits := sd.Limits{
 		Peers: 3, Offers: 4, OffersPerPeer: 2, Subscribers: 3, SubscribersPerPeer: 2, SubscribersPerGroup: 1,
-		NacksPerSecond: 2, AcceptedTCPConnections: 1,
+		NacksPerSecond: 2, EntriesPerSecond: 50, AnswersPerSecond: 2, RenewalsPerSecond: 2, ReturnsPerSecond: 2, AcceptedTCPConnections: 1,
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte, how uint8) {
 		c := testConfig()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/internal/seed"
 	"carisma.dev/gateway/someip/tp"
 )
 
@@ -26,6 +27,12 @@ func FuzzReceive(f *testing.F) {
 			f.Add(uint8(i), parallel)
 		}
 	}
+	var segments []byte
+	for i, b := range seed.Messages(f, 32, func(m someip.Message) bool { return m.Type.TP() }) {
+		segments = append(segments, b...)
+		f.Add(uint8(i), b)
+	}
+	f.Add(uint8(0), segments)
 	f.Fuzz(func(t *testing.T, options uint8, b []byte) {
 		const limit = 4096
 		r := tp.NewReassembler(tp.Config{
