@@ -54,6 +54,8 @@ func (q *Queue) Push(it Item) {
 		return
 	}
 	if q.n == q.limit {
+		// What takes the place of a field's current value is it now.
+		it.Initial = it.Initial || q.delivery == KeepLatest && q.ring[q.head].Initial
 		q.drop()
 	}
 	if q.n == len(q.ring) {

@@ -47,11 +47,12 @@ func TestQueueKeepsLatestValue(t *testing.T) {
 	q.Push(item(3))
 	it, err := q.Pop(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, bridge.Item{Payload: []byte{3}, Gap: 2}, it)
+	require.Equal(t, bridge.Item{Payload: []byte{3}, Gap: 2, Initial: true}, it, "a watch begins with the current value")
 	q.Push(item(4))
+	q.Push(item(5))
 	it, err = q.Pop(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, item(4), it)
+	require.Equal(t, bridge.Item{Payload: []byte{5}, Gap: 1}, it)
 }
 
 // What was lost further up stays counted, whatever happens here.
