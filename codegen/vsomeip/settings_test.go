@@ -14,6 +14,7 @@ import (
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/e2e"
 	"carisma.dev/gateway/someip/runtime"
+	"carisma.dev/gateway/someip/sd"
 	"carisma.dev/gateway/someip/someiptest"
 	"carisma.dev/gateway/someip/tp"
 )
@@ -62,8 +63,12 @@ func network(c *vsomeip.Config, n runtime.NetworkConfig) runtime.NetworkConfig {
 			n.SD.RepetitionsMax = -1
 		}
 	}
-	for _, f := range slices.Concat(s.OfferTTLFactors, s.SubscriptionTTLFactors) {
-		n.SD.TTLFactor = max(n.SD.TTLFactor, int(f.Factor))
+	for from, to := range map[*[]vsomeip.TTLFactor]*[]sd.TTLFactor{
+		&s.OfferTTLFactors: &n.SD.OfferTTLFactors, &s.SubscriptionTTLFactors: &n.SD.SubscriptionTTLFactors,
+	} {
+		for _, f := range *from {
+			*to = append(*to, sd.TTLFactor{Service: f.Service, Instance: f.Instance, Factor: int(f.Factor)})
+		}
 	}
 	n.SD.MaxSubscribers = int(s.MaxRemoteSubscribers)
 	n.NoSessions = slices.ContainsFunc(c.Applications, func(a vsomeip.Application) bool { return !a.Sessions })
@@ -238,7 +243,7 @@ func TestSettingsOfFull(t *testing.T) {
 			RepetitionsBaseDelay: 4242 * time.Millisecond, RepetitionsMax: 4, CyclicOfferDelay: 2132 * time.Millisecond,
 			TTL: 13 * time.Second, SubscribeTTL: 13 * time.Second,
 			RequestResponseMin: 1111 * time.Millisecond, RequestResponseMax: 1111 * time.Millisecond,
-			TTLFactor: 5, MaxSubscribers: 3,
+			OfferTTLFactors: []sd.TTLFactor{{Service: 0x1234, Instance: 1, Factor: 5}}, MaxSubscribers: 3,
 		},
 		ClientIDs: runtime.Range{First: 0x1200, Last: 0x13FF}, ClientPorts: runtime.Range{First: 30491, Last: 30499},
 		MaxMessage: 17016, ReceiveBuffer: 1703936, DrainTimeout: 5 * time.Second, MagicCookies: true, NoSessions: true,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"carisma.dev/gateway/someip/endpoint"
+	"carisma.dev/gateway/someip/sd"
 	"carisma.dev/gateway/someip/tp"
 )
 
@@ -120,6 +121,11 @@ type SDConfig struct {
 	// TTLFactor stretches the lifetimes that peers give, for networks that lose
 	// messages; SubscriptionTTLFactor those of subscriptions. 0: 1, and TTLFactor.
 	TTLFactor, SubscriptionTTLFactor int
+	// OfferTTLFactors and SubscriptionTTLFactors replace both for single instances.
+	OfferTTLFactors, SubscriptionTTLFactors []sd.TTLFactor
+	// MulticastAnswers answers a Find by multicast if the last multicast offer is half
+	// a cycle old or older; otherwise, and without it, by unicast (SV-4).
+	MulticastAnswers bool
 	// MaxSubscribers bounds the subscriptions of one peer to one eventgroup. 0: 16.
 	MaxSubscribers int
 	// AnySourcePort accepts service discovery from ports other than Port (case 73).

@@ -36,6 +36,8 @@ func (n *Network) newMachine() (*sd.Machine, error) {
 	c.SubscribeDelayMin, c.SubscribeDelayMax = nc.SD.SubscribeDelayMin, nc.SD.SubscribeDelayMax
 	c.TTLFactor, c.AnySourcePort, c.InitialDataControl = nc.SD.TTLFactor, nc.SD.AnySourcePort, nc.SD.InitialDataControl
 	c.SubscriptionTTLFactor = nc.SD.SubscriptionTTLFactor
+	c.OfferTTLFactors, c.SubscriptionTTLFactors = nc.SD.OfferTTLFactors, nc.SD.SubscriptionTTLFactors
+	c.MulticastAnswers = nc.SD.MulticastAnswers
 	if nc.SD.MaxSubscribers > 0 {
 		c.Limits.SubscribersPerGroup = nc.SD.MaxSubscribers
 	}
@@ -183,6 +185,9 @@ func (n *Network) act(a sd.Action) {
 		}
 	case sd.OfferConflict:
 		n.conflict(a)
+	case sd.OwnAddressClaimed: // RB-9
+		n.log.Warn("sd.own_address", "peer", a.Peer, "claimed", a.Claimed, "instance", a.Key,
+			"reason", "another host or stack has our address, or the peer names it by mistake: it is ignored")
 	case sd.NeedConnection:
 		n.needConnection(a)
 	case sd.SubscriptionAcked:

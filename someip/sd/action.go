@@ -50,6 +50,16 @@ type OfferConflict struct {
 	Configuration []string
 }
 
+// OwnAddressClaimed tells that a message came from our own address, or that an
+// entry names it as that of the peer: another host was given the address, another
+// stack runs on it (RB-9), or a peer is wrong. It is ignored, counted in
+// Stats.Own or Stats.OwnEndpoint, and told once a minute of each peer.
+type OwnAddressClaimed struct {
+	Peer    netip.AddrPort     // where the message came from
+	Claimed netip.AddrPort     // the address that is ours
+	Key     someip.InstanceKey // of the entry; the zero value for a whole message
+}
+
 // NeedConnection asks for a TCP connection to an instance, because a wanted
 // subscription needs it. Answer with Connected, or with Disconnected if it cannot
 // be had; it is asked for again on a later offer. An existing connection will do,
@@ -137,6 +147,7 @@ func (Send) action()                 {}
 func (Available) action()            {}
 func (Unavailable) action()          {}
 func (OfferConflict) action()        {}
+func (OwnAddressClaimed) action()    {}
 func (NeedConnection) action()       {}
 func (SubscriptionAcked) action()    {}
 func (SubscriptionNacked) action()   {}

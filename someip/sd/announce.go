@@ -55,7 +55,7 @@ func (m *Machine) sendRamp(now time.Time, r *ramp) {
 	alive := false
 	for _, o := range r.offers {
 		if o.ramp == r {
-			m.post(nil, o.entry(m.cfg.TTL), o.options...)
+			m.offer(now, o)
 			o.announced = true
 			alive = true
 		}
@@ -72,6 +72,12 @@ func (m *Machine) sendRamp(now time.Time, r *ramp) {
 		return
 	}
 	m.endRamp(now, r)
+}
+
+// offer announces an instance to all.
+func (m *Machine) offer(now time.Time, o *ownOffer) {
+	m.post(nil, o.entry(m.cfg.TTL), o.options...)
+	o.offered = now
 }
 
 // endRamp hands the offers of a ramp over to the main phase. All offers in it
@@ -104,7 +110,7 @@ func (m *Machine) sendCyclic(now time.Time) {
 		}
 		again = true
 		if !o.notBefore.After(now) {
-			m.post(nil, o.entry(m.cfg.TTL), o.options...)
+			m.offer(now, o)
 		}
 	}
 	if !again {

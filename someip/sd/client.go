@@ -121,7 +121,7 @@ func (m *Machine) receiveOffer(now time.Time, p *peer, multicast bool, e *Entry)
 		m.dropOffer(now, old, ReasonStopped)
 		return
 	}
-	info, ok := m.readOffer(e)
+	info, ok := m.readOffer(now, p, e)
 	if !ok {
 		return
 	}
@@ -139,6 +139,8 @@ func (m *Machine) receiveOffer(now time.Time, p *peer, multicast bool, e *Entry)
 		return
 	}
 	switch {
+	case old == nil && !m.mayReturn(now, p, key):
+		return
 	case old == nil:
 		old = m.addOffer(now, p, info)
 	case old.info.Endpoints == info.Endpoints:
@@ -148,7 +150,7 @@ func (m *Machine) receiveOffer(now time.Time, p *peer, multicast bool, e *Entry)
 		}
 		if old.peer != p && !old.silent(now) {
 			// The same thing, announced from two addresses: one sets the pace.
-			m.setTTL(&old.timer, now, e.TTL, m.cfg.TTLFactor)
+			m.setTTL(&old.timer, now, e.TTL, m.cfg.offerFactor(key))
 			return
 		}
 		old.peer.release(old)
@@ -160,6 +162,8 @@ func (m *Machine) receiveOffer(now time.Time, p *peer, multicast bool, e *Entry)
 		// silent the other is followed.
 		m.conflict(&old.conflict, p, OfferConflict{Key: key, Peer: p.at})
 		return
+	case !m.mayReturn(now, p, key):
+		return
 	default: // CL-2: stop and new offer
 		m.dropOffer(now, old, ReasonMoved)
 		old = m.addOffer(now, p, info)
@@ -169,7 +173,7 @@ func (m *Machine) receiveOffer(now time.Time, p *peer, multicast bool, e *Entry)
 	}
 	old.cycle = max(m.cfg.CyclicOfferDelay, now.Sub(old.renewed))
 	old.renewed = now
-	m.setTTL(&old.timer, now, e.TTL, m.cfg.TTLFactor)
+	m.setTTL(&old.timer, now, e.TTL, m.cfg.offerFactor(key))
 	for _, s := range m.bySubscribed[key] {
 		m.offered(now, s, old, multicast)
 	}
@@ -184,10 +188,10 @@ func (m *Machine) conflict(known *netip.AddrPort, p *peer, c OfferConflict) {
 }
 
 // readOffer reads what an Offer says, and counts why it cannot be used.
-func (m *Machine) readOffer(e *Entry) (offerInfo, bool) {
+func (m *Machine) readOffer(now time.Time, p *peer, e *Entry) (offerInfo, bool) {
 	info := offerInfo{Key: e.Key(), Minor: e.Minor}
 	var ok bool
-	if info.Endpoints, ok = m.entryEndpoints(e); !ok {
+	if info.Endpoints, ok = m.entryEndpoints(now, p, e); !ok {
 		return info, false
 	}
 	if !info.Endpoints.UDP.IsValid() && !info.Endpoints.TCP.IsValid() {
@@ -250,6 +254,9 @@ func (m *Machine) drop(now time.Time, o *remoteOffer, why Reason, resync bool) {
 		m.endSubscription(s, why, resync)
 	}
 	m.forgetConnection(o.info.Endpoints.TCP)
+	if why == ReasonStopped || why == ReasonMoved || why == ReasonRebooted || why == ReasonOtherVersion {
+		m.ended(now, o.peer, key)
+	}
 	m.emit(Unavailable{Key: key, Peer: o.peer.at, Reason: why})
 	if why == ReasonStopped || why == ReasonWithdrawn {
 		return

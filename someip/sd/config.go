@@ -1,7 +1,6 @@
 package sd
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"time"
@@ -29,6 +28,9 @@ type Config struct {
 	// RequestResponseDelayMin and Max bound the random wait before the answer to
 	// a Find that came by multicast (SV-4).
 	RequestResponseDelayMin, RequestResponseDelayMax time.Duration
+	// MulticastAnswers answers a Find by multicast if the last multicast offer is half
+	// a cycle old or older, so that all who look for it hear it (SV-4).
+	MulticastAnswers bool
 	// SubscribeDelayMin and Max bound the random wait before Subscribes that a
 	// multicast Offer triggered (9.1).
 	SubscribeDelayMin, SubscribeDelayMax time.Duration
@@ -40,6 +42,8 @@ type Config struct {
 	TTLFactor int
 	// SubscriptionTTLFactor is that of subscriptions to our eventgroups. 0: TTLFactor.
 	SubscriptionTTLFactor int
+	// OfferTTLFactors and SubscriptionTTLFactors replace both for single instances.
+	OfferTTLFactors, SubscriptionTTLFactors []TTLFactor
 
 	// AcceptMinor decides whether an offer of a minor version is taken; nil: each is
 	// (CL-7). It must not call the Machine.
@@ -80,6 +84,10 @@ type Limits struct {
 	SubscribersPerPeer     int
 	SubscribersPerGroup    int // of one peer to one eventgroup, by counter or endpoint
 	NacksPerSecond         int // sent to one peer
+	EntriesPerSecond       int // of one peer
+	AnswersPerSecond       int // to Finds of one peer for one instance
+	RenewalsPerSecond      int // of one of our subscriptions, by offers
+	ReturnsPerSecond       int // of one instance that a peer withdraws and offers again
 	AcceptedTCPConnections int // reported by Accepted and remembered
 }
 
@@ -99,7 +107,8 @@ func DefaultConfig() Config {
 		Limits: Limits{
 			Peers: 1024, Offers: 16384, OffersPerPeer: 8192,
 			Subscribers: 16384, SubscribersPerPeer: 8192, SubscribersPerGroup: 16,
-			NacksPerSecond: 200, AcceptedTCPConnections: 4096,
+			NacksPerSecond: 200, EntriesPerSecond: 32768, AnswersPerSecond: 50, RenewalsPerSecond: 20, ReturnsPerSecond: 10,
+			AcceptedTCPConnections: 4096,
 		},
 	}
 }
@@ -134,6 +143,7 @@ func (c *Config) Validate() error {
 		{c.SubscribeTTL >= 1 && c.SubscribeTTL <= maxTTL, "subscribe TTL must be 1 to 0xffffff seconds"},
 		{c.TTLFactor >= 1 && c.TTLFactor <= 100, "TTL factor must be 1 to 100"},
 		{c.SubscriptionTTLFactor >= 0 && c.SubscriptionTTLFactor <= 100, "subscription TTL factor must be 1 to 100"},
+		{validFactors(c.OfferTTLFactors) && validFactors(c.SubscriptionTTLFactors), "TTL factor of an instance must be 1 to 100"},
 		{min(c.ConnectGrace, c.AckGrace, c.DuplicateWindow) >= 0, "times must not be negative"},
 		{c.MaxPayload >= minPayload && c.MaxPayload <= maxPayload, "payload limit must be 556 to 1400 bytes"},
 		{c.Limits.positive(), "every limit must be 1 or more"},
@@ -145,11 +155,10 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-func (c *Config) subscriptionFactor() int { return cmp.Or(c.SubscriptionTTLFactor, c.TTLFactor) }
-
 func (l Limits) positive() bool {
 	return min(l.Peers, l.Offers, l.OffersPerPeer, l.Subscribers, l.SubscribersPerPeer,
-		l.SubscribersPerGroup, l.NacksPerSecond, l.AcceptedTCPConnections) >= 1
+		l.SubscribersPerGroup, l.NacksPerSecond, l.EntriesPerSecond, l.AnswersPerSecond, l.RenewalsPerSecond,
+		l.ReturnsPerSecond, l.AcceptedTCPConnections) >= 1
 }
 
 func usableAddr(a netip.Addr) bool { return a.IsValid() && !a.IsUnspecified() }

@@ -230,6 +230,8 @@ func describe(t *testing.T, a sd.Action) string {
 		return fmt.Sprintf("unavailable %v: %v", a.Key, a.Reason)
 	case sd.OfferConflict:
 		return fmt.Sprintf("conflict %v local=%v with %v", a.Key, a.Local, a.Peer.Addr())
+	case sd.OwnAddressClaimed:
+		return fmt.Sprintf("own address %v claimed by %v for %v", a.Claimed, a.Peer, a.Key)
 	case sd.NeedConnection:
 		return fmt.Sprintf("connect %v refused=%v", a.Server, a.Refused)
 	case sd.SubscriptionAcked:

@@ -42,9 +42,10 @@ type Machine struct {
 	pending     []*subscriber          // that wait for their TCP connection
 	accepted    map[acceptedKey]struct{}
 	// What peers offer.
-	remote  map[someip.InstanceKey]*remoteOffer
-	wants   map[someip.InstanceKey]*want
-	silence silence
+	remote    map[someip.InstanceKey]*remoteOffer
+	wants     map[someip.InstanceKey]*want
+	silence   silence
+	claimedAt time.Time // when it was told last that somebody sends from our address
 	// What we subscribed to.
 	subscriptions map[SubscriptionKey]*subscription
 	bySubscribed  map[someip.InstanceKey][]*subscription
@@ -117,19 +118,6 @@ func (m *Machine) jitter(least, most time.Duration) time.Duration {
 		return least
 	}
 	return least + time.Duration(m.rnd.Int64N(int64(most-least)+1))
-}
-
-// ttlSlack is what a lifetime lasts beyond its seconds, so that a renewal sent in
-// time is not late (case 59).
-const ttlSlack = 50 * time.Millisecond
-
-// setTTL lets t fire when the lifetime that a peer gave has passed.
-func (m *Machine) setTTL(t *timer, now time.Time, ttl uint32, factor int) {
-	if ttl == TTLForever {
-		m.timers.stop(t)
-		return
-	}
-	m.timers.set(t, now.Add(time.Duration(ttl)*time.Duration(factor)*time.Second+ttlSlack))
 }
 
 func compareKeys(a, b someip.InstanceKey) int {

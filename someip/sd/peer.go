@@ -22,9 +22,10 @@ type peer struct {
 
 	answers []*ownOffer // that a Find asked for
 	answer  timer       // when they go
+	asked   time.Time   // last
 
-	nackSecond time.Time // start of the second in which nacks are counted
-	nacks      int
+	quota   quota
+	claimed time.Time // when it was told that it claims our address
 }
 
 // path returns the receive state of the multicast or the unicast path.
@@ -55,7 +56,7 @@ func (m *Machine) peer(now time.Time, at netip.AddrPort) *peer {
 		offers:      make(map[someip.InstanceKey]*remoteOffer),
 		subscribers: make(map[*subscriber]struct{}),
 	}
-	p.answer.fire = func(time.Time) { m.sendAnswers(p) }
+	p.answer.fire = func(now time.Time) { m.sendAnswers(now, p) }
 	m.peers[at] = p
 	return p
 }
@@ -112,20 +113,6 @@ func (m *Machine) rebooted(now time.Time, p *peer, multicast bool) {
 
 // release takes an offer from the peer.
 func (p *peer) release(o *remoteOffer) { delete(p.offers, o.info.Key) }
-
-// mayNack limits what a flood of bad Subscribes makes us send.
-func (m *Machine) mayNack(now time.Time, p *peer) bool {
-	if now.Sub(p.nackSecond) >= time.Second {
-		p.nackSecond, p.nacks = now, 0
-	}
-	if p.nacks >= m.cfg.Limits.NacksPerSecond {
-		m.stats.NacksSuppressed++
-		return false
-	}
-	p.nacks++
-	m.stats.NacksSent++
-	return true
-}
 
 // sortedOffers makes the order of what is reported the same in each run.
 func sortedOffers(offers map[someip.InstanceKey]*remoteOffer) []*remoteOffer {

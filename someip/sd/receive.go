@@ -3,6 +3,8 @@ package sd
 import (
 	"net/netip"
 	"time"
+
+	"carisma.dev/gateway/someip"
 )
 
 // Receive takes a datagram that arrived on the SD port. Multicast says that it
@@ -13,9 +15,13 @@ import (
 func (m *Machine) Receive(now time.Time, from netip.AddrPort, multicast bool, datagram []byte) []Action {
 	from = normal(from)
 	switch {
-	case from == m.own, from.Addr() == m.own.Addr() && !m.cfg.AllowOwnAddress:
+	case from == m.own: // the echo of what we said to the group, or who looks like it
 		m.stats.Own++
 		return nil
+	case from.Addr() == m.own.Addr() && !m.cfg.AllowOwnAddress:
+		m.stats.Own++
+		m.claimed(now, &m.claimedAt, from, from, someip.InstanceKey{})
+		return m.flush()
 	case from.Port() != m.cfg.Port && !m.cfg.AnySourcePort: // case 73
 		m.stats.SourcePort++
 		return nil
@@ -87,6 +93,9 @@ func (m *Machine) identity(from netip.AddrPort) netip.AddrPort {
 }
 
 func (m *Machine) receiveEntry(now time.Time, p *peer, multicast bool, e *Entry) {
+	if !m.mayHandle(now, p) {
+		return
+	}
 	if e.IsEventgroup() && multicast { // SUB-1, case 86
 		m.stats.MulticastEvents++
 		return

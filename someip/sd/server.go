@@ -17,6 +17,7 @@ type ownOffer struct {
 	ramp      *ramp     // in the initial wait or repetition phase
 	announced bool      // an Offer was sent: it can be found and must be withdrawn
 	notBefore time.Time // earliest cyclic offer
+	offered   time.Time // last by multicast
 
 	subscribers map[subscriberKey]*subscriber
 	conflict    netip.AddrPort // peer that offers the same
@@ -121,10 +122,14 @@ func (m *Machine) receiveFind(now time.Time, p *peer, multicast bool, e *Entry) 
 		switch {
 		case !o.announced: // initial wait
 			m.stats.IgnoredFinds++
+		case !m.mayAnswer(now, p, o.spec.Key):
 		case !multicast:
-			m.post(p, o.entry(m.cfg.TTL), o.options...)
-		case !slices.Contains(p.answers, o): // case 67
-			p.answers = append(p.answers, o)
+			m.answer(now, p, o)
+		default: // case 67
+			if !slices.Contains(p.answers, o) {
+				p.answers = append(p.answers, o)
+			}
+			p.asked = now
 			if !p.answer.armed() {
 				m.timers.set(&p.answer, now.Add(m.jitter(m.cfg.RequestResponseDelayMin, m.cfg.RequestResponseDelayMax)))
 			}
@@ -132,12 +137,22 @@ func (m *Machine) receiveFind(now time.Time, p *peer, multicast bool, e *Entry) 
 	}
 }
 
-// sendAnswers sends what Finds of a peer asked for and is still offered.
-func (m *Machine) sendAnswers(p *peer) {
+// sendAnswers sends what Finds of a peer asked for and is still offered. Where
+// answers go by multicast, one that all heard since needs no other.
+func (m *Machine) sendAnswers(now time.Time, p *peer) {
 	for _, o := range p.answers {
-		if o.announced {
-			m.post(p, o.entry(m.cfg.TTL), o.options...)
+		if o.announced && !(m.cfg.MulticastAnswers && o.offered.After(p.asked)) {
+			m.answer(now, p, o)
 		}
 	}
 	p.answers = nil
+}
+
+// answer offers an instance to a peer that looks for it, or to all (SV-4).
+func (m *Machine) answer(now time.Time, p *peer, o *ownOffer) {
+	if m.cfg.MulticastAnswers && now.Sub(o.offered) >= m.cfg.CyclicOfferDelay/2 {
+		m.offer(now, o)
+		return
+	}
+	m.post(p, o.entry(m.cfg.TTL), o.options...)
 }

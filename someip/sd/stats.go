@@ -29,4 +29,9 @@ type Stats struct {
 	UnknownStops    uint64 // StopOffers and StopSubscribes of what is not known
 	NacksSent       uint64
 	NacksSuppressed uint64 // not sent because there were too many
+
+	EntryLimit         uint64 // entries of peers that sent too many in a second
+	AnswersSuppressed  uint64 // answers to Finds of peers that asked too often
+	ReturnsSuppressed  uint64 // offers of instances that came and went too often
+	RenewalsSuppressed uint64 // offers that came too often to subscribe again with each
 }

@@ -1,11 +1,14 @@
 package sd
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
 // checkSubscribe decides whether a Subscribe can be served (SUB-9), and returns
 // the subscriber's endpoints that the eventgroup uses.
-func (m *Machine) checkSubscribe(o *ownOffer, e *Entry) (at Endpoints, ok bool) {
-	given, ok := m.entryEndpoints(e)
+func (m *Machine) checkSubscribe(now time.Time, p *peer, o *ownOffer, e *Entry) (at Endpoints, ok bool) {
+	given, ok := m.entryEndpoints(now, p, e)
 	if !ok || o == nil { // unknown service, instance or major (case 89)
 		return at, false
 	}
@@ -51,7 +54,7 @@ func (o *ownOffer) checkAny(eventgroup uint16, given Endpoints) (at Endpoints, o
 // each protocol, each plausible. Options that do not belong to the entry, are of
 // unknown type or of the other address family are ignored; contradictions and
 // implausible endpoints invalidate the entry (7.4), which is counted.
-func (m *Machine) entryEndpoints(e *Entry) (at Endpoints, ok bool) {
+func (m *Machine) entryEndpoints(now time.Time, p *peer, e *Entry) (at Endpoints, ok bool) {
 	first, second, ok := m.in.Runs(e)
 	if !ok {
 		m.stats.BadEntries++
@@ -78,6 +81,9 @@ func (m *Machine) entryEndpoints(e *Entry) (at Endpoints, ok bool) {
 				return Endpoints{}, false
 			}
 			if !m.plausible(addr) {
+				if addr.Addr() == m.own.Addr() && !m.cfg.AllowOwnAddress {
+					m.claimed(now, &p.claimed, p.at, addr, e.Key())
+				}
 				return Endpoints{}, false
 			}
 			*slot = addr

@@ -54,7 +54,7 @@ func (m *Machine) receiveSubscribe(now time.Time, p *peer, e *Entry) {
 		m.endSubscriber(old, ReasonStopped)
 		return
 	}
-	at, ok := m.checkSubscribe(o, e)
+	at, ok := m.checkSubscribe(now, p, o, e)
 	if !ok || old == nil && !m.roomForSubscriber(o, p, e.Eventgroup) {
 		// A refusal leaves no state (case 92).
 		if old != nil {
@@ -68,11 +68,11 @@ func (m *Machine) receiveSubscribe(now time.Time, p *peer, e *Entry) {
 	case old != nil && old.pending && old.at == at:
 		old.entry, old.initial = *e, !explicit || e.InitialData
 		if old.asked {
-			m.setTTL(&old.timer, now, e.TTL, m.cfg.subscriptionFactor())
+			m.setTTL(&old.timer, now, e.TTL, m.cfg.subscriptionFactor(e.Key()))
 		}
 		return
 	case old != nil && old.at == at:
-		m.setTTL(&old.timer, now, e.TTL, m.cfg.subscriptionFactor())
+		m.setTTL(&old.timer, now, e.TTL, m.cfg.subscriptionFactor(e.Key()))
 		m.ack(p, o, e)
 		if explicit && e.InitialData {
 			m.emitAfter(SubscriberAdded{Subscriber: old.info(), Initial: true})
@@ -108,7 +108,7 @@ func (m *Machine) admitSubscriber(now time.Time, s *subscriber) {
 		return
 	}
 	s.pending, s.asked = true, true
-	m.setTTL(&s.timer, now, s.entry.TTL, m.cfg.subscriptionFactor())
+	m.setTTL(&s.timer, now, s.entry.TTL, m.cfg.subscriptionFactor(s.offer.spec.Key))
 	m.emitAfter(SubscribeAsked{Subscriber: s.info()})
 }
 
@@ -140,7 +140,7 @@ func (m *Machine) AnswerSubscribe(now time.Time, who Subscriber, accept bool) []
 // confirmSubscriber answers with an Ack and lets events flow, in this order.
 func (m *Machine) confirmSubscriber(now time.Time, s *subscriber) {
 	s.pending = false
-	m.setTTL(&s.timer, now, s.entry.TTL, m.cfg.subscriptionFactor()) // case 97
+	m.setTTL(&s.timer, now, s.entry.TTL, m.cfg.subscriptionFactor(s.offer.spec.Key)) // case 97
 	m.ack(s.peer, s.offer, &s.entry)
 	m.emitAfter(SubscriberAdded{Subscriber: s.info(), Initial: s.initial})
 }

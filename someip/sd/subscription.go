@@ -32,6 +32,8 @@ type subscription struct {
 	again    bool // is refreshed when it is acknowledged
 	at       Endpoints
 	sent     time.Time      // when the last Subscribe went out
+	second   time.Time      // start of the second in which renewals are counted
+	renewals int            // that offers triggered
 	group    netip.AddrPort // multicast group of its events, joined
 	lifetime timer          // of what was acknowledged
 	due      timer          // of a scheduled Subscribe
@@ -164,6 +166,9 @@ func (m *Machine) offered(now time.Time, s *subscription, o *remoteOffer, multic
 			return
 		}
 	case subIdle, subMismatch:
+	}
+	if !m.mayRenew(now, s) {
+		return
 	}
 	if !multicast || m.cfg.SubscribeDelayMax == 0 {
 		m.subscribe(now, s)
