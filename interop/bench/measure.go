@@ -59,8 +59,17 @@ type client struct {
 	effort
 }
 
+// clients are connections that are closed together. The first error stays.
+type clients struct {
+	effort
+
+	r    *run.Runner
+	made []*client
+	err  error
+}
+
 // dial connects from a host to host:port or to the path of a Unix socket.
-func (e effort) dial(r *run.Runner, host, address string) (*client, error) {
+func (cs *clients) dial(host, address string) *client {
 	network := "tcp"
 	if address[0] == '/' {
 		network = "unix"
@@ -68,9 +77,23 @@ func (e effort) dial(r *run.Runner, host, address string) (*client, error) {
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return r.Host(host).Dial(ctx, network, address)
+			return cs.r.Host(host).Dial(ctx, network, address)
 		}))
-	return &client{conn, e}, err
+	if err != nil {
+		cs.err = errors.Join(cs.err, err)
+		return nil
+	}
+	c := &client{conn, cs.effort}
+	cs.made = append(cs.made, c)
+	return c
+}
+
+func (cs *clients) close() error {
+	var errs []error
+	for _, c := range cs.made {
+		errs = append(errs, c.conn.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // echo measures the SOME/IP echo of an instance through the mesh.
@@ -103,7 +126,7 @@ func (c *client) plain() func(context.Context) (Times, error) {
 func vsomeipClient(r *run.Runner) func(context.Context) (Times, error) {
 	return func(context.Context) (Times, error) {
 		var out bytes.Buffer
-		if err := r.Process("client").Run(&out); err != nil {
+		if err := r.Process(clientSerial).Run(&out); err != nil {
 			return Times{}, err
 		}
 		var t Times

@@ -15,25 +15,42 @@ import (
 
 // Names in the vehicle.
 const (
-	network     = "ecus"
-	center      = "center"
-	rear        = "rear"
-	ownHost     = "own-ecu"
-	vsomeipHost = "vsomeip-ecu"
-	clientHost  = "client"
+	network      = "ecus"
+	center       = "center"
+	rear         = "rear"
+	ownHost      = "own-ecu"
+	vsomeipHost  = "vsomeip-ecu"
+	clientHost   = "client"
+	startingHost = "starting-ecu"
+	waitingHost  = "waiting"
 )
 
+// Programs that are started when they are needed.
+const (
+	clientSerial = "client"
+	clientLoad   = "client-load"
+	clientBurst  = "client-burst"
+	starting     = "starting"
+)
+
+// plainName is the socket of the native echo.
+const plainName = "plain.sock"
+
 // newVehicle describes the vehicle. The native echo of rear listens on a Unix
-// socket, as the gateway does, so that both have the same hops.
-func newVehicle(dir, interfaces string) *vehicles.Vehicle {
-	socket := filepath.Join(dir, "plain.sock")
+// socket, as the gateway does, so that both have the same hops. Service discovery
+// has the times of the programs on vsomeip, which are in their directory.
+func newVehicle(dir, interfaces, programs string) *vehicles.Vehicle {
+	socket := filepath.Join(dir, plainName)
+	bench := func(name string, args ...string) []string {
+		return append([]string{filepath.Join(programs, name)}, args...)
+	}
 	addr := netip.MustParseAddr
 	sd := &config.SD{
 		Group: addr("224.244.78.1"), Port: 30490,
-		InitialDelay:         config.Range[time.Duration]{Min: 10 * time.Millisecond, Max: 50 * time.Millisecond},
-		RepetitionsBaseDelay: 50 * time.Millisecond, RepetitionsMax: 3,
+		InitialDelay:         config.Range[time.Duration]{Min: 0, Max: 10 * time.Millisecond},
+		RepetitionsBaseDelay: 10 * time.Millisecond, RepetitionsMax: 3,
 		CyclicOfferDelay: 1000 * time.Millisecond, TTL: 3000 * time.Millisecond,
-		RequestResponseDelay: config.Range[time.Duration]{Min: 10 * time.Millisecond, Max: 20 * time.Millisecond},
+		RequestResponseDelay: config.Range[time.Duration]{Min: 0, Max: 0},
 	}
 	return &vehicles.Vehicle{
 		Dir: interfaces, Name: "bench", Interfaces: []string{"."},
@@ -58,12 +75,23 @@ func newVehicle(dir, interfaces string) *vehicles.Vehicle {
 			{Name: ownHost, Addresses: map[string]netip.Addr{network: addr("10.78.1.2")}},
 			{Name: vsomeipHost, Addresses: map[string]netip.Addr{network: addr("10.78.1.3")}},
 			{Name: clientHost, Addresses: map[string]netip.Addr{network: addr("10.78.1.4")}},
+			{Name: startingHost, Addresses: map[string]netip.Addr{network: addr("10.78.1.5")}},
+			{Name: waitingHost, Addresses: map[string]netip.Addr{network: addr("10.78.1.6")}},
 		},
 		Components: []vehicles.Component{
 			{Name: "plain", Host: rear, Command: []string{"bench-peer", "grpc", socket}},
-			{Name: "own", Host: ownHost, Network: network, Command: []string{"bench-peer", "someip"}},
-			{Name: "vsomeip", Host: vsomeipHost, Network: network, Command: []string{"vsomeip/bench_service", "--instance", "2"}},
-			{Name: "client", Host: clientHost, Network: network, Command: []string{"vsomeip/bench_client", "--instance", "2"}, Manual: true},
+			{Name: "own", Host: ownHost, Network: network, Command: []string{"bench-peer", "shared"}},
+			{Name: "vsomeip", Host: vsomeipHost, Network: network, Command: bench("bench_service", "--instance", "2")},
+			{Name: starting, Host: startingHost, Network: network, Command: bench("bench_service", "--instance", "4"), Manual: true},
+			{Name: clientSerial, Host: clientHost, Network: network, Command: bench("bench_client", "--instance", "2"), Manual: true},
+			{
+				Name: clientLoad, Host: clientHost, Network: network, Manual: true,
+				Command: bench("bench_client", "--instance", "2", "--in-flight", "32", "--calls", "30000"),
+			},
+			{
+				Name: clientBurst, Host: clientHost, Network: network, Manual: true,
+				Command: bench("bench_client", "--instance", "2", "--burst", "30000"),
+			},
 		},
 	}
 }

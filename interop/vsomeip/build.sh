@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the programs on vsomeip into build/vsomeip and prints that directory.
-# With names, only these: ecu cluster bench_client bench_service matrix_peer.
+# With names, only these: ecu cluster bench_client bench_service bench_starts matrix_peer.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -13,7 +13,7 @@ mkdir -p "$out"
 flags=(-std=c++17 -O2 -Wall -Wextra -Wshadow -Werror -pthread -isystem "$prefix/include"
   -L "$prefix/lib" "-Wl,--disable-new-dtags" "-Wl,-rpath,$prefix/lib")
 
-(($# > 0)) || set -- ecu cluster bench_client bench_service matrix_peer
+(($# > 0)) || set -- ecu cluster bench_client bench_service bench_starts matrix_peer
 for program in "$@"; do
   target=$out/$program
   # A change of the prefix is a change of this file's output too, so it is kept beside it.

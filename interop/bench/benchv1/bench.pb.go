@@ -7,6 +7,7 @@
 package benchv1
 
 import (
+	carismav1 "carisma.dev/gateway/codegen/protos/carismav1"
 	_ "carisma.dev/gateway/codegen/protos/optionsv1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -110,6 +111,414 @@ func (x *EchoEchoResponse) GetValue() uint64 {
 	return 0
 }
 
+type EchoFloodRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Count         uint32                 `protobuf:"fixed32,1,opt,name=count,proto3" json:"count,omitempty"`
+	Size          uint32                 `protobuf:"fixed32,2,opt,name=size,proto3" json:"size,omitempty"` // bytes of each event
+	Rate          uint32                 `protobuf:"fixed32,3,opt,name=rate,proto3" json:"rate,omitempty"` // events a second; 0: as fast as they can be sent
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EchoFloodRequest) Reset() {
+	*x = EchoFloodRequest{}
+	mi := &file_bench_v1_bench_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EchoFloodRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EchoFloodRequest) ProtoMessage() {}
+
+func (x *EchoFloodRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bench_v1_bench_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EchoFloodRequest.ProtoReflect.Descriptor instead.
+func (*EchoFloodRequest) Descriptor() ([]byte, []int) {
+	return file_bench_v1_bench_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *EchoFloodRequest) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *EchoFloodRequest) GetSize() uint32 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *EchoFloodRequest) GetRate() uint32 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+type EchoFloodResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Count         uint32                 `protobuf:"fixed32,1,opt,name=count,proto3" json:"count,omitempty"`
+	Size          uint32                 `protobuf:"fixed32,2,opt,name=size,proto3" json:"size,omitempty"`
+	Rate          uint32                 `protobuf:"fixed32,3,opt,name=rate,proto3" json:"rate,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EchoFloodResponse) Reset() {
+	*x = EchoFloodResponse{}
+	mi := &file_bench_v1_bench_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EchoFloodResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EchoFloodResponse) ProtoMessage() {}
+
+func (x *EchoFloodResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bench_v1_bench_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EchoFloodResponse.ProtoReflect.Descriptor instead.
+func (*EchoFloodResponse) Descriptor() ([]byte, []int) {
+	return file_bench_v1_bench_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *EchoFloodResponse) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *EchoFloodResponse) GetSize() uint32 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *EchoFloodResponse) GetRate() uint32 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+type EchoWatchTickRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EchoWatchTickRequest) Reset() {
+	*x = EchoWatchTickRequest{}
+	mi := &file_bench_v1_bench_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EchoWatchTickRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EchoWatchTickRequest) ProtoMessage() {}
+
+func (x *EchoWatchTickRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bench_v1_bench_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EchoWatchTickRequest.ProtoReflect.Descriptor instead.
+func (*EchoWatchTickRequest) Descriptor() ([]byte, []int) {
+	return file_bench_v1_bench_proto_rawDescGZIP(), []int{4}
+}
+
+type EchoWatchTickResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint32                 `protobuf:"fixed32,1,opt,name=number,proto3" json:"number,omitempty"`
+	Rest          uint32                 `protobuf:"fixed32,2,opt,name=rest,proto3" json:"rest,omitempty"`
+	Meta          *carismav1.EventMeta   `protobuf:"bytes,1000,opt,name=meta,proto3" json:"meta,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EchoWatchTickResponse) Reset() {
+	*x = EchoWatchTickResponse{}
+	mi := &file_bench_v1_bench_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EchoWatchTickResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EchoWatchTickResponse) ProtoMessage() {}
+
+func (x *EchoWatchTickResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bench_v1_bench_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EchoWatchTickResponse.ProtoReflect.Descriptor instead.
+func (*EchoWatchTickResponse) Descriptor() ([]byte, []int) {
+	return file_bench_v1_bench_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *EchoWatchTickResponse) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *EchoWatchTickResponse) GetRest() uint32 {
+	if x != nil {
+		return x.Rest
+	}
+	return 0
+}
+
+func (x *EchoWatchTickResponse) GetMeta() *carismav1.EventMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
+type EchoWatchLevelRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EchoWatchLevelRequest) Reset() {
+	*x = EchoWatchLevelRequest{}
+	mi := &file_bench_v1_bench_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EchoWatchLevelRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EchoWatchLevelRequest) ProtoMessage() {}
+
+func (x *EchoWatchLevelRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bench_v1_bench_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EchoWatchLevelRequest.ProtoReflect.Descriptor instead.
+func (*EchoWatchLevelRequest) Descriptor() ([]byte, []int) {
+	return file_bench_v1_bench_proto_rawDescGZIP(), []int{6}
+}
+
+type EchoWatchLevelResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Value         uint64                 `protobuf:"fixed64,1,opt,name=value,proto3" json:"value,omitempty"`
+	Meta          *carismav1.EventMeta   `protobuf:"bytes,1000,opt,name=meta,proto3" json:"meta,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EchoWatchLevelResponse) Reset() {
+	*x = EchoWatchLevelResponse{}
+	mi := &file_bench_v1_bench_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EchoWatchLevelResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EchoWatchLevelResponse) ProtoMessage() {}
+
+func (x *EchoWatchLevelResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bench_v1_bench_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EchoWatchLevelResponse.ProtoReflect.Descriptor instead.
+func (*EchoWatchLevelResponse) Descriptor() ([]byte, []int) {
+	return file_bench_v1_bench_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *EchoWatchLevelResponse) GetValue() uint64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *EchoWatchLevelResponse) GetMeta() *carismav1.EventMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
+type PlainTicksRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Count         uint32                 `protobuf:"fixed32,1,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlainTicksRequest) Reset() {
+	*x = PlainTicksRequest{}
+	mi := &file_bench_v1_bench_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlainTicksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlainTicksRequest) ProtoMessage() {}
+
+func (x *PlainTicksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bench_v1_bench_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlainTicksRequest.ProtoReflect.Descriptor instead.
+func (*PlainTicksRequest) Descriptor() ([]byte, []int) {
+	return file_bench_v1_bench_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PlainTicksRequest) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+type PlainTicksResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint32                 `protobuf:"fixed32,1,opt,name=number,proto3" json:"number,omitempty"`
+	Rest          uint32                 `protobuf:"fixed32,2,opt,name=rest,proto3" json:"rest,omitempty"`
+	Meta          *carismav1.EventMeta   `protobuf:"bytes,1000,opt,name=meta,proto3" json:"meta,omitempty"` // none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlainTicksResponse) Reset() {
+	*x = PlainTicksResponse{}
+	mi := &file_bench_v1_bench_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlainTicksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlainTicksResponse) ProtoMessage() {}
+
+func (x *PlainTicksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_bench_v1_bench_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlainTicksResponse.ProtoReflect.Descriptor instead.
+func (*PlainTicksResponse) Descriptor() ([]byte, []int) {
+	return file_bench_v1_bench_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *PlainTicksResponse) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *PlainTicksResponse) GetRest() uint32 {
+	if x != nil {
+		return x.Rest
+	}
+	return 0
+}
+
+func (x *PlainTicksResponse) GetMeta() *carismav1.EventMeta {
+	if x != nil {
+		return x.Meta
+	}
+	return nil
+}
+
 type PlainEchoRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Value         uint64                 `protobuf:"fixed64,1,opt,name=value,proto3" json:"value,omitempty"`
@@ -119,7 +528,7 @@ type PlainEchoRequest struct {
 
 func (x *PlainEchoRequest) Reset() {
 	*x = PlainEchoRequest{}
-	mi := &file_bench_v1_bench_proto_msgTypes[2]
+	mi := &file_bench_v1_bench_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -131,7 +540,7 @@ func (x *PlainEchoRequest) String() string {
 func (*PlainEchoRequest) ProtoMessage() {}
 
 func (x *PlainEchoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bench_v1_bench_proto_msgTypes[2]
+	mi := &file_bench_v1_bench_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -144,7 +553,7 @@ func (x *PlainEchoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlainEchoRequest.ProtoReflect.Descriptor instead.
 func (*PlainEchoRequest) Descriptor() ([]byte, []int) {
-	return file_bench_v1_bench_proto_rawDescGZIP(), []int{2}
+	return file_bench_v1_bench_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PlainEchoRequest) GetValue() uint64 {
@@ -163,7 +572,7 @@ type PlainEchoResponse struct {
 
 func (x *PlainEchoResponse) Reset() {
 	*x = PlainEchoResponse{}
-	mi := &file_bench_v1_bench_proto_msgTypes[3]
+	mi := &file_bench_v1_bench_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -175,7 +584,7 @@ func (x *PlainEchoResponse) String() string {
 func (*PlainEchoResponse) ProtoMessage() {}
 
 func (x *PlainEchoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_bench_v1_bench_proto_msgTypes[3]
+	mi := &file_bench_v1_bench_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -188,7 +597,7 @@ func (x *PlainEchoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlainEchoResponse.ProtoReflect.Descriptor instead.
 func (*PlainEchoResponse) Descriptor() ([]byte, []int) {
-	return file_bench_v1_bench_proto_rawDescGZIP(), []int{3}
+	return file_bench_v1_bench_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PlainEchoResponse) GetValue() uint64 {
@@ -202,21 +611,52 @@ var File_bench_v1_bench_proto protoreflect.FileDescriptor
 
 const file_bench_v1_bench_proto_rawDesc = "" +
 	"\n" +
-	"\x14bench/v1/bench.proto\x12\bbench.v1\x1a carisma/options/v1/options.proto\"'\n" +
+	"\x14bench/v1/bench.proto\x12\bbench.v1\x1a carisma/options/v1/options.proto\x1a\x16carisma/v1/event.proto\"'\n" +
 	"\x0fEchoEchoRequest\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\x06R\x05value\"(\n" +
 	"\x10EchoEchoResponse\x12\x14\n" +
-	"\x05value\x18\x01 \x01(\x06R\x05value\"(\n" +
+	"\x05value\x18\x01 \x01(\x06R\x05value\"P\n" +
+	"\x10EchoFloodRequest\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\aR\x05count\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\aR\x04size\x12\x12\n" +
+	"\x04rate\x18\x03 \x01(\aR\x04rate\"Q\n" +
+	"\x11EchoFloodResponse\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\aR\x05count\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\aR\x04size\x12\x12\n" +
+	"\x04rate\x18\x03 \x01(\aR\x04rate\"\x16\n" +
+	"\x14EchoWatchTickRequest\"o\n" +
+	"\x15EchoWatchTickResponse\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\aR\x06number\x12\x12\n" +
+	"\x04rest\x18\x02 \x01(\aR\x04rest\x12*\n" +
+	"\x04meta\x18\xe8\a \x01(\v2\x15.carisma.v1.EventMetaR\x04meta\"\x17\n" +
+	"\x15EchoWatchLevelRequest\"Z\n" +
+	"\x16EchoWatchLevelResponse\x12\x14\n" +
+	"\x05value\x18\x01 \x01(\x06R\x05value\x12*\n" +
+	"\x04meta\x18\xe8\a \x01(\v2\x15.carisma.v1.EventMetaR\x04meta\")\n" +
+	"\x11PlainTicksRequest\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\aR\x05count\"l\n" +
+	"\x12PlainTicksResponse\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\aR\x06number\x12\x12\n" +
+	"\x04rest\x18\x02 \x01(\aR\x04rest\x12*\n" +
+	"\x04meta\x18\xe8\a \x01(\v2\x15.carisma.v1.EventMetaR\x04meta\"(\n" +
 	"\x10PlainEchoRequest\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\x06R\x05value\")\n" +
 	"\x11PlainEchoResponse\x12\x14\n" +
-	"\x05value\x18\x01 \x01(\x06R\x05value2m\n" +
+	"\x05value\x18\x01 \x01(\x06R\x05value2\x99\x03\n" +
 	"\x04Echo\x12E\n" +
-	"\x04Echo\x12\x19.bench.v1.EchoEchoRequest\x1a\x1a.bench.v1.EchoEchoResponse\"\x06ډ\x1a\x02\b\x01\x1a\x1eʉ\x1a\x1a\b\x81\xc0\x01*\a\n" +
+	"\x04Echo\x12\x19.bench.v1.EchoEchoRequest\x1a\x1a.bench.v1.EchoEchoResponse\"\x06ډ\x1a\x02\b\x01\x12H\n" +
+	"\x05Flood\x12\x1a.bench.v1.EchoFloodRequest\x1a\x1b.bench.v1.EchoFloodResponse\"\x06ډ\x1a\x02\b\x02\x12[\n" +
+	"\tWatchTick\x12\x1e.bench.v1.EchoWatchTickRequest\x1a\x1f.bench.v1.EchoWatchTickResponse\"\vډ\x1a\a\b\x81\x80\x02\x1a\x01\x010\x01\x12i\n" +
+	"\n" +
+	"WatchLevel\x12\x1f.bench.v1.EchoWatchLevelRequest\x1a .bench.v1.EchoWatchLevelResponse\"\x16҉\x1a\a\x12\x05Levelډ\x1a\a\b\x82\x80\x02\x1a\x01\x020\x01\x1a8ʉ\x1a4\b\x81\xc0\x01*\a\n" +
 	"\x03own\x10\x01*\v\n" +
-	"\avsomeip\x10\x022H\n" +
+	"\avsomeip\x10\x02*\n" +
+	"\n" +
+	"\x06shared\x10\x03*\f\n" +
+	"\bstarting\x10\x042\x8e\x01\n" +
 	"\x05Plain\x12?\n" +
-	"\x04Echo\x12\x1a.bench.v1.PlainEchoRequest\x1a\x1b.bench.v1.PlainEchoResponseB+Z)carisma.dev/gateway/interop/bench/benchv1b\x06proto3"
+	"\x04Echo\x12\x1a.bench.v1.PlainEchoRequest\x1a\x1b.bench.v1.PlainEchoResponse\x12D\n" +
+	"\x05Ticks\x12\x1b.bench.v1.PlainTicksRequest\x1a\x1c.bench.v1.PlainTicksResponse0\x01B+Z)carisma.dev/gateway/interop/bench/benchv1b\x06proto3"
 
 var (
 	file_bench_v1_bench_proto_rawDescOnce sync.Once
@@ -230,23 +670,43 @@ func file_bench_v1_bench_proto_rawDescGZIP() []byte {
 	return file_bench_v1_bench_proto_rawDescData
 }
 
-var file_bench_v1_bench_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_bench_v1_bench_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_bench_v1_bench_proto_goTypes = []any{
-	(*EchoEchoRequest)(nil),   // 0: bench.v1.EchoEchoRequest
-	(*EchoEchoResponse)(nil),  // 1: bench.v1.EchoEchoResponse
-	(*PlainEchoRequest)(nil),  // 2: bench.v1.PlainEchoRequest
-	(*PlainEchoResponse)(nil), // 3: bench.v1.PlainEchoResponse
+	(*EchoEchoRequest)(nil),        // 0: bench.v1.EchoEchoRequest
+	(*EchoEchoResponse)(nil),       // 1: bench.v1.EchoEchoResponse
+	(*EchoFloodRequest)(nil),       // 2: bench.v1.EchoFloodRequest
+	(*EchoFloodResponse)(nil),      // 3: bench.v1.EchoFloodResponse
+	(*EchoWatchTickRequest)(nil),   // 4: bench.v1.EchoWatchTickRequest
+	(*EchoWatchTickResponse)(nil),  // 5: bench.v1.EchoWatchTickResponse
+	(*EchoWatchLevelRequest)(nil),  // 6: bench.v1.EchoWatchLevelRequest
+	(*EchoWatchLevelResponse)(nil), // 7: bench.v1.EchoWatchLevelResponse
+	(*PlainTicksRequest)(nil),      // 8: bench.v1.PlainTicksRequest
+	(*PlainTicksResponse)(nil),     // 9: bench.v1.PlainTicksResponse
+	(*PlainEchoRequest)(nil),       // 10: bench.v1.PlainEchoRequest
+	(*PlainEchoResponse)(nil),      // 11: bench.v1.PlainEchoResponse
+	(*carismav1.EventMeta)(nil),    // 12: carisma.v1.EventMeta
 }
 var file_bench_v1_bench_proto_depIdxs = []int32{
-	0, // 0: bench.v1.Echo.Echo:input_type -> bench.v1.EchoEchoRequest
-	2, // 1: bench.v1.Plain.Echo:input_type -> bench.v1.PlainEchoRequest
-	1, // 2: bench.v1.Echo.Echo:output_type -> bench.v1.EchoEchoResponse
-	3, // 3: bench.v1.Plain.Echo:output_type -> bench.v1.PlainEchoResponse
-	2, // [2:4] is the sub-list for method output_type
-	0, // [0:2] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	12, // 0: bench.v1.EchoWatchTickResponse.meta:type_name -> carisma.v1.EventMeta
+	12, // 1: bench.v1.EchoWatchLevelResponse.meta:type_name -> carisma.v1.EventMeta
+	12, // 2: bench.v1.PlainTicksResponse.meta:type_name -> carisma.v1.EventMeta
+	0,  // 3: bench.v1.Echo.Echo:input_type -> bench.v1.EchoEchoRequest
+	2,  // 4: bench.v1.Echo.Flood:input_type -> bench.v1.EchoFloodRequest
+	4,  // 5: bench.v1.Echo.WatchTick:input_type -> bench.v1.EchoWatchTickRequest
+	6,  // 6: bench.v1.Echo.WatchLevel:input_type -> bench.v1.EchoWatchLevelRequest
+	10, // 7: bench.v1.Plain.Echo:input_type -> bench.v1.PlainEchoRequest
+	8,  // 8: bench.v1.Plain.Ticks:input_type -> bench.v1.PlainTicksRequest
+	1,  // 9: bench.v1.Echo.Echo:output_type -> bench.v1.EchoEchoResponse
+	3,  // 10: bench.v1.Echo.Flood:output_type -> bench.v1.EchoFloodResponse
+	5,  // 11: bench.v1.Echo.WatchTick:output_type -> bench.v1.EchoWatchTickResponse
+	7,  // 12: bench.v1.Echo.WatchLevel:output_type -> bench.v1.EchoWatchLevelResponse
+	11, // 13: bench.v1.Plain.Echo:output_type -> bench.v1.PlainEchoResponse
+	9,  // 14: bench.v1.Plain.Ticks:output_type -> bench.v1.PlainTicksResponse
+	9,  // [9:15] is the sub-list for method output_type
+	3,  // [3:9] is the sub-list for method input_type
+	3,  // [3:3] is the sub-list for extension type_name
+	3,  // [3:3] is the sub-list for extension extendee
+	0,  // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_bench_v1_bench_proto_init() }
@@ -260,7 +720,7 @@ func file_bench_v1_bench_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bench_v1_bench_proto_rawDesc), len(file_bench_v1_bench_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -19,17 +19,28 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Echo_Echo_FullMethodName = "/bench.v1.Echo/Echo"
+	Echo_Echo_FullMethodName       = "/bench.v1.Echo/Echo"
+	Echo_Flood_FullMethodName      = "/bench.v1.Echo/Flood"
+	Echo_WatchTick_FullMethodName  = "/bench.v1.Echo/WatchTick"
+	Echo_WatchLevel_FullMethodName = "/bench.v1.Echo/WatchLevel"
 )
 
 // EchoClient is the client API for Echo service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Echo returns its argument: 8 bytes on SOME/IP. Instance own is our stack's,
-// instance vsomeip is vsomeip's.
+// Echo is the service that is measured on SOME/IP. Instances own and shared are our
+// stack's, the messages of shared share datagrams; vsomeip and starting are
+// vsomeip's, and starting comes and goes.
 type EchoClient interface {
+	// Echo returns its argument: 8 bytes on SOME/IP.
 	Echo(ctx context.Context, in *EchoEchoRequest, opts ...grpc.CallOption) (*EchoEchoResponse, error)
+	// Flood returns its argument, then Tick is sent so often.
+	Flood(ctx context.Context, in *EchoFloodRequest, opts ...grpc.CallOption) (*EchoFloodResponse, error)
+	// Tick is numbered from 0.
+	WatchTick(ctx context.Context, in *EchoWatchTickRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EchoWatchTickResponse], error)
+	// Level does not change.
+	WatchLevel(ctx context.Context, in *EchoWatchLevelRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EchoWatchLevelResponse], error)
 }
 
 type echoClient struct {
@@ -50,14 +61,70 @@ func (c *echoClient) Echo(ctx context.Context, in *EchoEchoRequest, opts ...grpc
 	return out, nil
 }
 
+func (c *echoClient) Flood(ctx context.Context, in *EchoFloodRequest, opts ...grpc.CallOption) (*EchoFloodResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EchoFloodResponse)
+	err := c.cc.Invoke(ctx, Echo_Flood_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *echoClient) WatchTick(ctx context.Context, in *EchoWatchTickRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EchoWatchTickResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Echo_ServiceDesc.Streams[0], Echo_WatchTick_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[EchoWatchTickRequest, EchoWatchTickResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Echo_WatchTickClient = grpc.ServerStreamingClient[EchoWatchTickResponse]
+
+func (c *echoClient) WatchLevel(ctx context.Context, in *EchoWatchLevelRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EchoWatchLevelResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Echo_ServiceDesc.Streams[1], Echo_WatchLevel_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[EchoWatchLevelRequest, EchoWatchLevelResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Echo_WatchLevelClient = grpc.ServerStreamingClient[EchoWatchLevelResponse]
+
 // EchoServer is the server API for Echo service.
 // All implementations must embed UnimplementedEchoServer
 // for forward compatibility.
 //
-// Echo returns its argument: 8 bytes on SOME/IP. Instance own is our stack's,
-// instance vsomeip is vsomeip's.
+// Echo is the service that is measured on SOME/IP. Instances own and shared are our
+// stack's, the messages of shared share datagrams; vsomeip and starting are
+// vsomeip's, and starting comes and goes.
 type EchoServer interface {
+	// Echo returns its argument: 8 bytes on SOME/IP.
 	Echo(context.Context, *EchoEchoRequest) (*EchoEchoResponse, error)
+	// Flood returns its argument, then Tick is sent so often.
+	Flood(context.Context, *EchoFloodRequest) (*EchoFloodResponse, error)
+	// Tick is numbered from 0.
+	WatchTick(*EchoWatchTickRequest, grpc.ServerStreamingServer[EchoWatchTickResponse]) error
+	// Level does not change.
+	WatchLevel(*EchoWatchLevelRequest, grpc.ServerStreamingServer[EchoWatchLevelResponse]) error
 	mustEmbedUnimplementedEchoServer()
 }
 
@@ -70,6 +137,15 @@ type UnimplementedEchoServer struct{}
 
 func (UnimplementedEchoServer) Echo(context.Context, *EchoEchoRequest) (*EchoEchoResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Echo not implemented")
+}
+func (UnimplementedEchoServer) Flood(context.Context, *EchoFloodRequest) (*EchoFloodResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Flood not implemented")
+}
+func (UnimplementedEchoServer) WatchTick(*EchoWatchTickRequest, grpc.ServerStreamingServer[EchoWatchTickResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchTick not implemented")
+}
+func (UnimplementedEchoServer) WatchLevel(*EchoWatchLevelRequest, grpc.ServerStreamingServer[EchoWatchLevelResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchLevel not implemented")
 }
 func (UnimplementedEchoServer) mustEmbedUnimplementedEchoServer() {}
 func (UnimplementedEchoServer) testEmbeddedByValue()              {}
@@ -110,6 +186,46 @@ func _Echo_Echo_Handler(srv interface{}, ctx context.Context, dec func(interface
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Echo_Flood_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EchoFloodRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EchoServer).Flood(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Echo_Flood_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EchoServer).Flood(ctx, req.(*EchoFloodRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Echo_WatchTick_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(EchoWatchTickRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(EchoServer).WatchTick(m, &grpc.GenericServerStream[EchoWatchTickRequest, EchoWatchTickResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Echo_WatchTickServer = grpc.ServerStreamingServer[EchoWatchTickResponse]
+
+func _Echo_WatchLevel_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(EchoWatchLevelRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(EchoServer).WatchLevel(m, &grpc.GenericServerStream[EchoWatchLevelRequest, EchoWatchLevelResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Echo_WatchLevelServer = grpc.ServerStreamingServer[EchoWatchLevelResponse]
+
 // Echo_ServiceDesc is the grpc.ServiceDesc for Echo service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -121,13 +237,29 @@ var Echo_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "Echo",
 			Handler:    _Echo_Echo_Handler,
 		},
+		{
+			MethodName: "Flood",
+			Handler:    _Echo_Flood_Handler,
+		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchTick",
+			Handler:       _Echo_WatchTick_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "WatchLevel",
+			Handler:       _Echo_WatchLevel_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "bench/v1/bench.proto",
 }
 
 const (
-	Plain_Echo_FullMethodName = "/bench.v1.Plain/Echo"
+	Plain_Echo_FullMethodName  = "/bench.v1.Plain/Echo"
+	Plain_Ticks_FullMethodName = "/bench.v1.Plain/Ticks"
 )
 
 // PlainClient is the client API for Plain service.
@@ -137,6 +269,8 @@ const (
 // Plain is the same as a native gRPC service.
 type PlainClient interface {
 	Echo(ctx context.Context, in *PlainEchoRequest, opts ...grpc.CallOption) (*PlainEchoResponse, error)
+	// Ticks sends numbered items as fast as they are taken.
+	Ticks(ctx context.Context, in *PlainTicksRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[PlainTicksResponse], error)
 }
 
 type plainClient struct {
@@ -157,6 +291,25 @@ func (c *plainClient) Echo(ctx context.Context, in *PlainEchoRequest, opts ...gr
 	return out, nil
 }
 
+func (c *plainClient) Ticks(ctx context.Context, in *PlainTicksRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[PlainTicksResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Plain_ServiceDesc.Streams[0], Plain_Ticks_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[PlainTicksRequest, PlainTicksResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Plain_TicksClient = grpc.ServerStreamingClient[PlainTicksResponse]
+
 // PlainServer is the server API for Plain service.
 // All implementations must embed UnimplementedPlainServer
 // for forward compatibility.
@@ -164,6 +317,8 @@ func (c *plainClient) Echo(ctx context.Context, in *PlainEchoRequest, opts ...gr
 // Plain is the same as a native gRPC service.
 type PlainServer interface {
 	Echo(context.Context, *PlainEchoRequest) (*PlainEchoResponse, error)
+	// Ticks sends numbered items as fast as they are taken.
+	Ticks(*PlainTicksRequest, grpc.ServerStreamingServer[PlainTicksResponse]) error
 	mustEmbedUnimplementedPlainServer()
 }
 
@@ -176,6 +331,9 @@ type UnimplementedPlainServer struct{}
 
 func (UnimplementedPlainServer) Echo(context.Context, *PlainEchoRequest) (*PlainEchoResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Echo not implemented")
+}
+func (UnimplementedPlainServer) Ticks(*PlainTicksRequest, grpc.ServerStreamingServer[PlainTicksResponse]) error {
+	return status.Error(codes.Unimplemented, "method Ticks not implemented")
 }
 func (UnimplementedPlainServer) mustEmbedUnimplementedPlainServer() {}
 func (UnimplementedPlainServer) testEmbeddedByValue()               {}
@@ -216,6 +374,17 @@ func _Plain_Echo_Handler(srv interface{}, ctx context.Context, dec func(interfac
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Plain_Ticks_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(PlainTicksRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(PlainServer).Ticks(m, &grpc.GenericServerStream[PlainTicksRequest, PlainTicksResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Plain_TicksServer = grpc.ServerStreamingServer[PlainTicksResponse]
+
 // Plain_ServiceDesc is the grpc.ServiceDesc for Plain service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -228,6 +397,12 @@ var Plain_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Plain_Echo_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Ticks",
+			Handler:       _Plain_Ticks_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "bench/v1/bench.proto",
 }

@@ -21,12 +21,17 @@ import (
 	"google.golang.org/grpc"
 
 	"carisma.dev/gateway/interop/bench/benchv1"
+	"carisma.dev/gateway/interop/stackbench"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	profiled, err := stackbench.Profile()
+	if err == nil {
+		err = errors.Join(run(ctx, os.Args[1:]), profiled())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-peer:", err)
 		os.Exit(1)
 	}
@@ -60,6 +65,16 @@ type plain struct {
 
 func (plain) Echo(_ context.Context, in *benchv1.PlainEchoRequest) (*benchv1.PlainEchoResponse, error) {
 	return &benchv1.PlainEchoResponse{Value: in.GetValue()}, nil
+}
+
+// Ticks sends as fast as flow control lets it.
+func (plain) Ticks(in *benchv1.PlainTicksRequest, stream grpc.ServerStreamingServer[benchv1.PlainTicksResponse]) error {
+	for i := range in.GetCount() {
+		if err := stream.Send(&benchv1.PlainTicksResponse{Number: i, Rest: 1}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func serveGRPC(ctx context.Context, socket string) error {
