@@ -29,6 +29,9 @@ var PlainText = Text{Encoding: UTF8, BOM: true, Terminator: true}
 
 var bom8 = []byte{0xEF, 0xBB, 0xBF}
 
+// swapped is U+FFFE, no character: the byte order mark with its bytes exchanged.
+var swapped = []byte("\uFFFE")
+
 // unit is the number of bytes of the terminator and of a code unit.
 func (t Text) unit() int {
 	if t.Encoding == UTF8 {
@@ -209,7 +212,8 @@ func decodeRune16(b []byte, little bool) (rune, int) {
 
 // Append appends the bytes of a string with byte order mark and terminator as
 // configured. Text that is not UTF-8 or has a NUL is an error (wrapping
-// ErrText) with its offset in the text.
+// ErrText) with its offset in the text, and so is text that begins with U+FFFE where
+// UTF-16 has no mark: a reader would take it for one, of the other byte order.
 func (t Text) Append(dst, text []byte) ([]byte, error) {
 	if err := checkText(text); err != nil {
 		return dst, err
@@ -225,6 +229,9 @@ func (t Text) Append(dst, text []byte) ([]byte, error) {
 		return dst, nil
 	}
 	little := t.Encoding == UTF16LE
+	if !t.BOM && bytes.HasPrefix(text, swapped) {
+		return dst, fail(0, ErrText, "begins like a byte order mark of the other order")
+	}
 	if t.BOM {
 		dst = appendUnit(dst, 0xFEFF, little)
 	}
