@@ -39,7 +39,7 @@ func TestMistakes(t *testing.T) {
 		{"bad role", "role: satellite", "role: satelite", `did you mean "satellite"?`},
 		{"no such host", "host: cluster-ecu", "host: cluster-eco", `there is no host "cluster-eco"`},
 		{"no sd", "network: rear-ecu\n    command: [cabin-cluster]", "network: backbone\n    command: [cabin-cluster]", `the host "cluster-ecu" has no address on a network "backbone"`},
-		{"empty command", "command: [cabin-trip]", "command: []", "the command is empty"},
+		{"empty command", "command: [cabin-climate]", "command: []", "the command is empty"},
 		{"subnet", "subnet: 10.77.1.0/24", "subnet: 10.77.1.7/24", "allowed: 10.77.1.0/24"},
 		{
 			"client ids twice", "          ports: 30600-30699\n",

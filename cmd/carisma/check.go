@@ -72,7 +72,7 @@ func (c *checker) path(path string) {
 	case filepath.Base(path) == vehicles.FileName:
 		c.vehicle(filepath.Dir(path))
 	case strings.HasPrefix(filepath.Base(path), "scenario"):
-		_, err := scenario.Load(path)
+		_, err := scenario.Load(path, nil)
 		c.fail(err)
 	default:
 		n, err := config.Load(path)
@@ -98,7 +98,7 @@ func (c *checker) vehicle(dir string) {
 		c.interfaces(within(dir, v.Interfaces)...)
 	}
 	if v.Scenario != "" {
-		_, err := scenario.Load(filepath.Join(dir, v.Scenario))
+		_, err := scenario.Load(filepath.Join(dir, v.Scenario), v)
 		c.fail(err)
 	}
 }

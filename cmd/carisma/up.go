@@ -119,7 +119,7 @@ func (u *upCommand) load(dir string) (*vehicles.Vehicle, *scenario.Scenario, err
 	if v.Scenario == "" {
 		return nil, nil, fmt.Errorf("%s names no scenario", filepath.Join(dir, vehicles.FileName))
 	}
-	s, err := scenario.Load(filepath.Join(dir, v.Scenario))
+	s, err := scenario.Load(filepath.Join(dir, v.Scenario), v)
 	return v, s, err
 }
 

@@ -117,7 +117,7 @@ func play(t *testing.T, r *run.Runner, s *scenario.Scenario) string {
 
 func loadScenario(t *testing.T) *scenario.Scenario {
 	t.Helper()
-	s, err := scenario.Load(cabin + "/scenario.yaml")
+	s, err := scenario.Load(cabin+"/scenario.yaml", nil)
 	require.NoError(t, err)
 	return s
 }

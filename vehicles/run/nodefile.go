@@ -23,7 +23,7 @@ func (r *Runner) renderNode(h *vehicles.Host) ([]byte, error) {
 	node.Address = r.addr(h, r.vehicle.Backbone().Name)
 	node.Egress.Address = r.egressAddr(h)
 	node.ControlPlane = r.controlPlane()
-	node.State = r.stateDir(h.Name)
+	node.State = r.State(h.Name)
 	for _, p := range r.vehicle.Interfaces {
 		abs, err := filepath.Abs(filepath.Join(r.vehicle.Dir, p))
 		if err != nil {

@@ -143,6 +143,14 @@ func (p *Process) Kill() error {
 	return err
 }
 
+// Reboot kills the program and starts it again at once.
+func (p *Process) Reboot() error {
+	if err := p.Kill(); err != nil {
+		return err
+	}
+	return p.Start()
+}
+
 // Signal sends a signal, such as SIGSTOP, to the running program.
 func (p *Process) Signal(s syscall.Signal) error {
 	done, err := p.signal(s)

@@ -84,7 +84,7 @@ func (r *Runner) makeWorld() (*hosts.World, error) {
 // addNode prepares the programs of an HPC: the control plane, where it is
 // central (CAR-1), and the gateway, which starts the proxy.
 func (r *Runner) addNode(h *vehicles.Host) error {
-	if err := os.MkdirAll(r.stateDir(h.Name), 0o755); err != nil {
+	if err := os.MkdirAll(r.State(h.Name), 0o755); err != nil {
 		return err
 	}
 	data, err := r.renderNode(h)
@@ -125,7 +125,7 @@ func (r *Runner) addComponent(c *vehicles.Component) error {
 		}
 	}
 	if c.Listen.IsValid() {
-		env = append(env, "CARISMA_LISTEN="+r.mapAddress(c.Listen.String()))
+		env = append(env, "CARISMA_LISTEN="+r.Listen(c))
 	}
 	r.add(c.Name, c.Host, append([]string{program}, command[1:]...), env)
 	return nil
@@ -178,7 +178,7 @@ func (r *Runner) Close() error {
 	for _, h := range r.vehicle.HPCs() {
 		// A gateway that was killed leaves its proxy running, for the next one to
 		// adopt; there is no next one.
-		errs = append(errs, envoy.EndOrphan(r.stateDir(h.Name)))
+		errs = append(errs, envoy.EndOrphan(r.State(h.Name)))
 	}
 	return errors.Join(append(errs, r.world.Close())...)
 }
@@ -208,11 +208,16 @@ func (r *Runner) Host(name string) *hosts.Host { return r.world.Host(name) }
 // Dir returns the directory of a host, with its logs and its state.
 func (r *Runner) Dir(host string) string { return filepath.Join(r.options.Dir, host) }
 
-func (r *Runner) stateDir(host string) string { return filepath.Join(r.options.Dir, host, "state") }
+// State returns the state directory of an HPC.
+func (r *Runner) State(host string) string { return filepath.Join(r.options.Dir, host, "state") }
+
+// Listen returns where a component that is a gRPC service listens, as its host
+// sees it.
+func (r *Runner) Listen(c *vehicles.Component) string { return r.mapAddress(c.Listen.String()) }
 
 // EgressSocket returns the Unix socket of an HPC's egress listener.
 func (r *Runner) EgressSocket(host string) string {
-	return filepath.Join(r.stateDir(host), "egress.sock")
+	return filepath.Join(r.State(host), "egress.sock")
 }
 
 // Egress returns the address of an HPC's egress listener, as its host sees it.

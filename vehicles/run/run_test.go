@@ -63,6 +63,7 @@ func TestNodeFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, config.Central, n.Role)
 	require.Equal(t, "127.77.0.1:50051", n.Services[0].Address)
+	require.Equal(t, "127.77.0.2:50051", r.Listen(r.Vehicle().Component("trip-computer-rear")))
 }
 
 func TestProcesses(t *testing.T) {
@@ -71,7 +72,7 @@ func TestProcesses(t *testing.T) {
 	for _, p := range r.Processes() {
 		names = append(names, p.Name)
 	}
-	require.Equal(t, []string{"center/control-plane", "center/gateway", "rear/gateway", "trip-computer", "climate-ecu", "cluster"}, names)
+	require.Equal(t, []string{"center/control-plane", "center/gateway", "rear/gateway", "trip-computer", "trip-computer-rear", "climate-ecu", "cluster"}, names)
 	require.NoError(t, r.Start())
 	require.False(t, r.Process("cluster").Running(), "it is manual")
 	ecu := r.Process("climate-ecu")
@@ -90,6 +91,9 @@ func TestProcesses(t *testing.T) {
 	require.NoError(t, ecu.Start())
 	second, _ := ecu.PID()
 	require.NotEqual(t, first, second)
+	require.NoError(t, ecu.Reboot())
+	third, _ := ecu.PID()
+	require.NotEqual(t, second, third)
 	require.NoError(t, ecu.Kill())
 	<-ecu.Done()
 	_, ok = ecu.PID()

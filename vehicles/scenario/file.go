@@ -1,6 +1,7 @@
 // Package scenario plays a script against a running vehicle: calls and watches
-// through an egress listener, programs started, stopped and killed, and what
-// must be seen. A played scenario prints a transcript that is the same each time.
+// through an egress listener, programs started, stopped and killed, services that
+// move, and what must be seen. A played scenario prints a transcript that is the
+// same each time.
 package scenario
 
 import (
@@ -12,15 +13,18 @@ import (
 
 	"carisma.dev/gateway/codegen/model"
 	"carisma.dev/gateway/mesh/config"
+	"carisma.dev/gateway/vehicles"
 )
 
 // Scenario is the content of a scenario file.
 type Scenario struct {
 	Title string `yaml:"title" required:"true" doc:"What the scenario shows."`
 	Steps []Step `yaml:"steps" required:"true" doc:"The steps, in order; the first that fails ends the scenario."`
+
+	vehicle *vehicles.Vehicle // nil if the names of hosts and programs are not checked
 }
 
-// Step is one step: a name and exactly one of the others.
+// Step is one step: a name and exactly one action.
 type Step struct {
 	Pos model.Position `yaml:"-"`
 
@@ -37,6 +41,12 @@ type Step struct {
 	Start  string  `yaml:"start" doc:"Start a program."`
 	Stop   string  `yaml:"stop" doc:"Ask a program to end, and wait for that."`
 	Kill   string  `yaml:"kill" doc:"Kill a program."`
+	Reboot string  `yaml:"reboot" doc:"Kill a program and start it again at once."`
+
+	Repeat *Repeat        `yaml:"repeat" doc:"Call a method again and again, until a step finish."`
+	Finish *Finish        `yaml:"finish" doc:"End the calls of a step repeat, none of which may have failed."`
+	Add    *AddService    `yaml:"add_service" doc:"Add a native gRPC service to an HPC, as carisma service add does, and wait until every HPC has it."`
+	Remove *RemoveService `yaml:"remove_service" doc:"Remove a service from an HPC, as carisma service remove does."`
 }
 
 // Wait names mesh services that must be reachable from a host.
@@ -93,6 +103,33 @@ type Ends struct {
 	Error Error  `yaml:"error" required:"true" doc:"The status it must end with."`
 }
 
+// Repeat calls a method all the time, while later steps are played.
+type Repeat struct {
+	As       string        `yaml:"as" required:"true" doc:"Name of the calls in later steps."`
+	Target   Target        `yaml:"to" required:"true" doc:"What is called."`
+	Response JSON          `yaml:"response" required:"true" doc:"The whole response as JSON, of every call."`
+	Pause    time.Duration `yaml:"pause" default:"5ms" doc:"Time between an answer and the next call."`
+}
+
+// Finish makes a last call and ends those of a repeat.
+type Finish struct {
+	Of string `yaml:"of" required:"true" doc:"Name of the calls."`
+}
+
+// AddService makes a gRPC service that runs on an HPC an instance of an interface.
+type AddService struct {
+	Component string `yaml:"component" required:"true" doc:"Component that serves it, where it listens, on the HPC that it is added to."`
+	Interface string `yaml:"interface" required:"true" doc:"Full name of the interface."`
+	Instance  string `yaml:"instance" default:"default" doc:"Name of the instance."`
+}
+
+// RemoveService takes an instance of an HPC out of the mesh.
+type RemoveService struct {
+	Host    string        `yaml:"host" required:"true" doc:"HPC that it is removed from."`
+	Service string        `yaml:"service" required:"true" doc:"Mesh name of the service."`
+	Drain   time.Duration `yaml:"drain" doc:"Let others take its calls first, and give those that run so long to end; default not at all."`
+}
+
 // List asks a host's egress listener what there is.
 type List struct {
 	Host     string   `yaml:"host" required:"true" doc:"HPC whose egress listener is used."`
@@ -138,32 +175,15 @@ func (r *Regexp) compile(text string) (err error) {
 
 func (r Regexp) matches(s string) bool { return r.re == nil || r.re.MatchString(s) }
 
-// CheckConfig requires exactly one action.
-func (s *Step) CheckConfig(v config.Value) {
-	n := 0
-	for _, given := range []bool{
-		s.Wait != nil, s.Call != nil, s.Watch != nil, s.Expect != nil, s.Ends != nil, s.List != nil,
-		s.Play != "", s.Start != "", s.Stop != "", s.Kill != "",
-	} {
-		if given {
-			n++
-		}
-	}
-	if n != 1 {
-		v.Fail("one of wait, call, watch, expect, ends, list, play, start, stop, kill", "the step has %d actions", n)
-	}
-	if s.Call != nil && (s.Call.Response.text == "") == (s.Call.Error == nil) {
-		v.At("call").Fail("response or error", "the call has both or none of them")
-	}
-}
-
-// Load reads a scenario file.
-func Load(path string) (*Scenario, error) {
+// Load reads a scenario file and checks it against the vehicle that it is for;
+// without one, nil, only what the file itself shows. Its error lists every mistake
+// with file, line and column, as *config.Error.
+func Load(path string, v *vehicles.Vehicle) (*Scenario, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
 	}
-	s := new(Scenario)
+	s := &Scenario{vehicle: v}
 	if err := config.Decode(path, data, s); err != nil {
 		return nil, err
 	}

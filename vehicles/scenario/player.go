@@ -19,21 +19,25 @@ import (
 const retryInterval = 20 * time.Millisecond
 
 // Player plays scenarios against one running vehicle. It is not for concurrent
-// use. Close ends the streams that steps have opened.
+// use. Close ends the streams and calls that steps have begun.
 type Player struct {
 	runner  *run.Runner
 	out     io.Writer
 	clients map[string]*client
 	streams map[string]*stream
+	repeats map[string]*repeated
 }
 
 // NewPlayer returns a player that writes its transcript to out.
 func NewPlayer(r *run.Runner, out io.Writer) *Player {
-	return &Player{runner: r, out: out, clients: map[string]*client{}, streams: map[string]*stream{}}
+	return &Player{runner: r, out: out, clients: map[string]*client{}, streams: map[string]*stream{}, repeats: map[string]*repeated{}}
 }
 
 // Close ends everything that the steps have opened.
 func (p *Player) Close() error {
+	for _, w := range p.repeats {
+		w.close()
+	}
 	for _, s := range p.streams {
 		s.close()
 	}
@@ -86,8 +90,18 @@ func (p *Player) play(ctx context.Context, s *Step) ([]string, error) {
 		return p.process(s.Start, (*run.Process).Start)
 	case s.Stop != "":
 		return p.process(s.Stop, (*run.Process).Stop)
-	default:
+	case s.Kill != "":
 		return p.process(s.Kill, (*run.Process).Kill)
+	case s.Reboot != "":
+		return p.process(s.Reboot, (*run.Process).Reboot)
+	case s.Repeat != nil:
+		return p.repeat(ctx, step, s.Repeat) // lives longer than the step
+	case s.Finish != nil:
+		return p.finish(step, s.Finish)
+	case s.Add != nil:
+		return p.addService(step, s.Add)
+	default:
+		return p.removeService(step, s.Remove)
 	}
 }
 
