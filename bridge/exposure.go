@@ -52,7 +52,15 @@ func (t *Table) expose(ctx context.Context, p *port, inst Instance, svc Service,
 		if time.Since(began) > retryMax {
 			pause = retryMin
 		}
-		if !sleep(ctx, pause) {
+		var notYet *NotYetError
+		if errors.As(err, &notYet) {
+			pause = retryMin
+			select {
+			case <-notYet.Over:
+			case <-ctx.Done():
+				return
+			}
+		} else if !sleep(ctx, pause) {
 			return
 		}
 		settle.Reset(settleTime)

@@ -35,6 +35,17 @@ func (e *StandbyError) Error() string {
 	return fmt.Sprintf("the gateway of node %s exposes it here", e.Node)
 }
 
+// NotYetError says that what an exposure needs is not there, and when to try again.
+type NotYetError struct {
+	Err  error
+	Over <-chan struct{} // closed when it may be there
+}
+
+func (e *NotYetError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is not there.
+func (e *NotYetError) Unwrap() error { return e.Err }
+
 // loopRule returns why an instance imported through one network must not go out
 // on another. Nothing imported from a network is exposed on that same network,
 // by this gateway or another, and nothing leaves by the way it came.

@@ -141,6 +141,26 @@ func TestTableRetriesExposure(t *testing.T) {
 	})
 }
 
+func TestTableExposesOnceItCan(t *testing.T) {
+	run(t, nil, func(b bench) {
+		t := b.t
+		over := make(chan struct{})
+		b.mesh.set(&bridge.NotYetError{Err: errors.New("no address"), Over: over})
+		b.offerLeft(newFakeService())
+		time.Sleep(time.Minute)
+		require.Equal(t, bridge.Failed, b.Plan()[0].Exposures[1].State)
+		require.Equal(t, "no address", b.Plan()[0].Exposures[1].Reason)
+		require.Equal(t, 1, b.mesh.set(nil))
+		began := time.Now()
+		close(over)
+		synctest.Wait()
+		require.NotNil(t, b.mesh.service(leftName))
+		require.Equal(t, began, time.Now(), "at once")
+		time.Sleep(time.Second)
+		require.Equal(t, bridge.Exposed, b.Plan()[0].Exposures[1].State)
+	})
+}
+
 func TestTableKeepsWhatIsNotExposable(t *testing.T) {
 	run(t, nil, func(b bench) {
 		t := b.t

@@ -11,6 +11,7 @@ import (
 	"carisma.dev/gateway/bridge"
 	"carisma.dev/gateway/bridge/someipadapter"
 	"carisma.dev/gateway/mesh/config"
+	"carisma.dev/gateway/someip/endpoint"
 	"carisma.dev/gateway/someip/runtime"
 )
 
@@ -85,7 +86,7 @@ func (n *network) on() bridge.Network {
 // Import implements [bridge.Adapter]. The StopOffers of what is exposed have left
 // when it returns.
 func (n *network) Import(ctx context.Context, offers chan<- bridge.Offer) error {
-	stack, err := runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{n.cfg}, Logger: n.root})
+	stack, err := n.start(ctx)
 	if err != nil {
 		n.set(nil, err)
 		return err
@@ -103,6 +104,31 @@ func (n *network) Import(ctx context.Context, offers chan<- bridge.Offer) error 
 	}
 	close(o.ended)
 	return err
+}
+
+// start opens the stack. An address that the host does not have yet is waited for;
+// meanwhile status and exposures say so.
+func (n *network) start(ctx context.Context) (*runtime.Stack, error) {
+	cfg := runtime.Config{Networks: []runtime.NetworkConfig{n.cfg}, Logger: n.root}
+	stack, err := runtime.Start(cfg)
+	if !errors.As(err, new(*endpoint.NoAddressError)) {
+		return stack, err
+	}
+	n.set(nil, err)
+	n.log.Warn("network waits", "error", err)
+	if err := n.appears(ctx); err != nil {
+		return nil, err
+	}
+	return runtime.Start(cfg)
+}
+
+// appears returns when the host has the address of the network.
+func (n *network) appears(ctx context.Context) error {
+	links, err := endpoint.WatchLinks()
+	if err != nil {
+		return err
+	}
+	return errors.Join(links.Wait(ctx, n.cfg.Address.Addr(), n.cfg.Interface), links.Close())
 }
 
 // take imports what the adapter finds.
@@ -166,7 +192,7 @@ func (n *network) Expose(ctx context.Context, inst bridge.Instance, svc bridge.S
 	}
 }
 
-// await returns the open stack, or why it cannot be opened. While it is being
+// await returns the open stack, or a [bridge.NotYetError] with why it is not open. While it is being
 // opened for the first time it waits.
 func (n *network) await(ctx context.Context) (*opening, error) {
 	for {
@@ -177,7 +203,7 @@ func (n *network) await(ctx context.Context) (*opening, error) {
 			return o, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the network is not open: %w", err)
+			return nil, &bridge.NotYetError{Err: fmt.Errorf("the network is not open: %w", err), Over: changed}
 		}
 		select {
 		case <-ctx.Done():
