@@ -1,5 +1,7 @@
 package model
 
+import "time"
+
 // SOMEIPService is the SOME/IP deployment of an interface.
 type SOMEIPService struct {
 	ServiceID uint16
@@ -49,7 +51,50 @@ type SOMEIPElement struct {
 	ID          uint16 // method or event id
 	Reliable    bool   // TCP; else UDP
 	Eventgroups []uint16
+	// Request and Response are of a method, Event of an event; nil: messages travel each
+	// by itself, in one datagram and unprotected.
+	Request, Response, Event *SOMEIPMessage
 }
+
+// SOMEIPMessage says how the messages of an element travel in one direction.
+type SOMEIPMessage struct {
+	TP  *SOMEIPTP  // nil: none is segmented
+	E2E *SOMEIPE2E // nil: none is protected
+	// Debounce and Retention are the times for messages to share datagrams (nPDU).
+	Debounce, Retention time.Duration
+}
+
+// SOMEIPTP lets messages go as segments; zero values stand for the defaults.
+type SOMEIPTP struct {
+	SegmentLength int // bytes of payload
+	Separation    time.Duration
+	MaxPayload    int // bytes
+}
+
+// SOMEIPE2E is the end-to-end protection of messages.
+type SOMEIPE2E struct {
+	Profile              uint8 // its number: 1, 2, 4, 5, 6, 7, 11, 22 or 44
+	DataID               uint32
+	DataIDMode           E2EDataIDMode
+	DataIDList           [16]byte
+	Offset               int // bytes of payload ahead of the E2E header
+	MinLength, MaxLength int // bytes from the request id on; 0 for no bound
+	MaxDelta             uint32
+	Strict               bool
+	Vsomeip              bool // with its deviations
+	DeliverFailed        bool // what fails its check is delivered with the verdict
+}
+
+// E2EDataIDMode is how profiles 1 and 11 include the data id.
+type E2EDataIDMode uint8
+
+// The data id modes.
+const (
+	E2EBoth E2EDataIDMode = iota
+	E2EAlt
+	E2ELow
+	E2ENibble
+)
 
 // SOMEIPType is the SOME/IP deployment of a type in one place. Zero values are
 // what the reader leaves where a kind has no such attribute; readers fill in

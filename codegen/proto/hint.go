@@ -22,22 +22,27 @@ func optionHint(message string) string {
 	extensions := optionsv1.File_carisma_options_v1_options_proto.Extensions()
 	for i := range extensions.Len() {
 		if x := extensions.Get(i); string(x.FullName()) == m[1] {
-			return string(x.Name()) + " " + outline(x.Message())
+			return string(x.Name()) + " " + outline(x.Message(), map[protoreflect.FullName]bool{})
 		}
 		names = append(names, string(extensions.Get(i).Name()))
 	}
 	return strings.Join(names, ", ")
 }
 
-// outline writes the members of an option, with those of their members.
-func outline(m protoreflect.MessageDescriptor) string {
+// outline writes the members of an option, with those of their members: of each type
+// once.
+func outline(m protoreflect.MessageDescriptor, told map[protoreflect.FullName]bool) string {
+	if told[m.FullName()] {
+		return "{ … }"
+	}
+	told[m.FullName()] = true
 	parts := make([]string, m.Fields().Len())
 	for i := range parts {
 		f := m.Fields().Get(i)
 		parts[i] = string(f.Name())
 		switch {
 		case f.Message() != nil:
-			parts[i] += " " + outline(f.Message())
+			parts[i] += " " + outline(f.Message(), told)
 		case f.Enum() != nil:
 			var literals []string
 			for n := range f.Enum().Values().Len() {

@@ -154,5 +154,6 @@ func (r *interfaceReader) element(m protoreflect.MethodDescriptor, isEvent bool)
 		}
 		e.Eventgroups = append(e.Eventgroups, uint16(g))
 	}
+	r.messages(m, o, e, isEvent)
 	return e
 }

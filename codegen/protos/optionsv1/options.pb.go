@@ -131,6 +131,132 @@ func (StringEncoding) EnumDescriptor() ([]byte, []int) {
 	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{1}
 }
 
+type E2EProfile int32
+
+const (
+	E2EProfile_E2E_PROFILE_UNSPECIFIED E2EProfile = 0
+	E2EProfile_P01                     E2EProfile = 1
+	E2EProfile_P02                     E2EProfile = 2
+	E2EProfile_P04                     E2EProfile = 4
+	E2EProfile_P05                     E2EProfile = 5
+	E2EProfile_P06                     E2EProfile = 6
+	E2EProfile_P07                     E2EProfile = 7
+	E2EProfile_P11                     E2EProfile = 11
+	E2EProfile_P22                     E2EProfile = 22
+	E2EProfile_P44                     E2EProfile = 44
+)
+
+// Enum value maps for E2EProfile.
+var (
+	E2EProfile_name = map[int32]string{
+		0:  "E2E_PROFILE_UNSPECIFIED",
+		1:  "P01",
+		2:  "P02",
+		4:  "P04",
+		5:  "P05",
+		6:  "P06",
+		7:  "P07",
+		11: "P11",
+		22: "P22",
+		44: "P44",
+	}
+	E2EProfile_value = map[string]int32{
+		"E2E_PROFILE_UNSPECIFIED": 0,
+		"P01":                     1,
+		"P02":                     2,
+		"P04":                     4,
+		"P05":                     5,
+		"P06":                     6,
+		"P07":                     7,
+		"P11":                     11,
+		"P22":                     22,
+		"P44":                     44,
+	}
+)
+
+func (x E2EProfile) Enum() *E2EProfile {
+	p := new(E2EProfile)
+	*p = x
+	return p
+}
+
+func (x E2EProfile) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (E2EProfile) Descriptor() protoreflect.EnumDescriptor {
+	return file_carisma_options_v1_options_proto_enumTypes[2].Descriptor()
+}
+
+func (E2EProfile) Type() protoreflect.EnumType {
+	return &file_carisma_options_v1_options_proto_enumTypes[2]
+}
+
+func (x E2EProfile) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use E2EProfile.Descriptor instead.
+func (E2EProfile) EnumDescriptor() ([]byte, []int) {
+	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{2}
+}
+
+// How P01 and P11 include the data id in the checksum.
+type E2EDataIDMode int32
+
+const (
+	E2EDataIDMode_E2E_DATA_ID_MODE_UNSPECIFIED E2EDataIDMode = 0 // both
+	E2EDataIDMode_BOTH                         E2EDataIDMode = 1 // low byte, high byte
+	E2EDataIDMode_ALT                          E2EDataIDMode = 2 // low or high byte, by the counter; P01 only
+	E2EDataIDMode_LOW                          E2EDataIDMode = 3 // low byte; P01 only
+	E2EDataIDMode_NIBBLE                       E2EDataIDMode = 4 // low byte; the rest of 12 bits in the header
+)
+
+// Enum value maps for E2EDataIDMode.
+var (
+	E2EDataIDMode_name = map[int32]string{
+		0: "E2E_DATA_ID_MODE_UNSPECIFIED",
+		1: "BOTH",
+		2: "ALT",
+		3: "LOW",
+		4: "NIBBLE",
+	}
+	E2EDataIDMode_value = map[string]int32{
+		"E2E_DATA_ID_MODE_UNSPECIFIED": 0,
+		"BOTH":                         1,
+		"ALT":                          2,
+		"LOW":                          3,
+		"NIBBLE":                       4,
+	}
+)
+
+func (x E2EDataIDMode) Enum() *E2EDataIDMode {
+	p := new(E2EDataIDMode)
+	*p = x
+	return p
+}
+
+func (x E2EDataIDMode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (E2EDataIDMode) Descriptor() protoreflect.EnumDescriptor {
+	return file_carisma_options_v1_options_proto_enumTypes[3].Descriptor()
+}
+
+func (E2EDataIDMode) Type() protoreflect.EnumType {
+	return &file_carisma_options_v1_options_proto_enumTypes[3]
+}
+
+func (x E2EDataIDMode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use E2EDataIDMode.Descriptor instead.
+func (E2EDataIDMode) EnumDescriptor() ([]byte, []int) {
+	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{3}
+}
+
 // Rpc says what an rpc is where its shape alone does not: a unary rpc is a
 // method, a server stream with an empty request an event.
 type Rpc struct {
@@ -408,10 +534,15 @@ func (x *SomeipError) GetCode() uint32 {
 }
 
 type SomeipRpc struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`                          // method id 0x0001 to 0x7FFE, event id 0x8001 to 0xFFFE
-	Reliable      bool                   `protobuf:"varint,2,opt,name=reliable,proto3" json:"reliable,omitempty"`              // TCP; else UDP
-	Eventgroups   []uint32               `protobuf:"varint,3,rep,packed,name=eventgroups,proto3" json:"eventgroups,omitempty"` // of an event or notifier
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Id          uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`                          // method id 0x0001 to 0x7FFE, event id 0x8001 to 0xFFFE
+	Reliable    bool                   `protobuf:"varint,2,opt,name=reliable,proto3" json:"reliable,omitempty"`              // TCP; else UDP
+	Eventgroups []uint32               `protobuf:"varint,3,rep,packed,name=eventgroups,proto3" json:"eventgroups,omitempty"` // of an event or notifier
+	// How the messages travel, where each is not by itself, in one datagram and
+	// unprotected. Both sides of a connection must have the same.
+	Request       *SomeipMessage `protobuf:"bytes,4,opt,name=request,proto3" json:"request,omitempty"`   // of a method, getter or setter
+	Response      *SomeipMessage `protobuf:"bytes,5,opt,name=response,proto3" json:"response,omitempty"` // of one that is answered
+	Event         *SomeipMessage `protobuf:"bytes,6,opt,name=event,proto3" json:"event,omitempty"`       // of an event or notifier
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -467,6 +598,342 @@ func (x *SomeipRpc) GetEventgroups() []uint32 {
 	return nil
 }
 
+func (x *SomeipRpc) GetRequest() *SomeipMessage {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *SomeipRpc) GetResponse() *SomeipMessage {
+	if x != nil {
+		return x.Response
+	}
+	return nil
+}
+
+func (x *SomeipRpc) GetEvent() *SomeipMessage {
+	if x != nil {
+		return x.Event
+	}
+	return nil
+}
+
+// SomeipMessage says how the messages of one rpc travel in one direction.
+type SomeipMessage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tp            *SomeipTP              `protobuf:"bytes,1,opt,name=tp,proto3" json:"tp,omitempty"` // UDP only: TCP needs none
+	E2E           *SomeipE2E             `protobuf:"bytes,2,opt,name=e2e,proto3" json:"e2e,omitempty"`
+	Batch         *SomeipBatch           `protobuf:"bytes,3,opt,name=batch,proto3" json:"batch,omitempty"` // UDP only
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SomeipMessage) Reset() {
+	*x = SomeipMessage{}
+	mi := &file_carisma_options_v1_options_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SomeipMessage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SomeipMessage) ProtoMessage() {}
+
+func (x *SomeipMessage) ProtoReflect() protoreflect.Message {
+	mi := &file_carisma_options_v1_options_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SomeipMessage.ProtoReflect.Descriptor instead.
+func (*SomeipMessage) Descriptor() ([]byte, []int) {
+	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *SomeipMessage) GetTp() *SomeipTP {
+	if x != nil {
+		return x.Tp
+	}
+	return nil
+}
+
+func (x *SomeipMessage) GetE2E() *SomeipE2E {
+	if x != nil {
+		return x.E2E
+	}
+	return nil
+}
+
+func (x *SomeipMessage) GetBatch() *SomeipBatch {
+	if x != nil {
+		return x.Batch
+	}
+	return nil
+}
+
+// SomeipTP lets a message of more than 1400 bytes of payload go as segments over
+// UDP. Without it such a message is refused.
+type SomeipTP struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Payload of each segment but the last in bytes, a multiple of 16 up to 1392;
+	// default 1392.
+	SegmentLength uint32 `protobuf:"varint,1,opt,name=segment_length,json=segmentLength,proto3" json:"segment_length,omitempty"`
+	SeparationUs  uint32 `protobuf:"varint,2,opt,name=separation_us,json=separationUs,proto3" json:"separation_us,omitempty"` // least time between two segments, in microseconds
+	MaxPayload    uint32 `protobuf:"varint,3,opt,name=max_payload,json=maxPayload,proto3" json:"max_payload,omitempty"`       // largest payload in bytes; default: what the network takes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SomeipTP) Reset() {
+	*x = SomeipTP{}
+	mi := &file_carisma_options_v1_options_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SomeipTP) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SomeipTP) ProtoMessage() {}
+
+func (x *SomeipTP) ProtoReflect() protoreflect.Message {
+	mi := &file_carisma_options_v1_options_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SomeipTP.ProtoReflect.Descriptor instead.
+func (*SomeipTP) Descriptor() ([]byte, []int) {
+	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SomeipTP) GetSegmentLength() uint32 {
+	if x != nil {
+		return x.SegmentLength
+	}
+	return 0
+}
+
+func (x *SomeipTP) GetSeparationUs() uint32 {
+	if x != nil {
+		return x.SeparationUs
+	}
+	return 0
+}
+
+func (x *SomeipTP) GetMaxPayload() uint32 {
+	if x != nil {
+		return x.MaxPayload
+	}
+	return 0
+}
+
+// SomeipBatch lets messages over UDP wait for others to the same peer and share a
+// datagram with them (nPDU). By default each is sent at once.
+type SomeipBatch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	DebounceUs    uint32                 `protobuf:"varint,1,opt,name=debounce_us,json=debounceUs,proto3" json:"debounce_us,omitempty"`    // least time between two datagrams with such a message
+	RetentionUs   uint32                 `protobuf:"varint,2,opt,name=retention_us,json=retentionUs,proto3" json:"retention_us,omitempty"` // longest time that a message waits
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SomeipBatch) Reset() {
+	*x = SomeipBatch{}
+	mi := &file_carisma_options_v1_options_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SomeipBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SomeipBatch) ProtoMessage() {}
+
+func (x *SomeipBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_carisma_options_v1_options_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SomeipBatch.ProtoReflect.Descriptor instead.
+func (*SomeipBatch) Descriptor() ([]byte, []int) {
+	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *SomeipBatch) GetDebounceUs() uint32 {
+	if x != nil {
+		return x.DebounceUs
+	}
+	return 0
+}
+
+func (x *SomeipBatch) GetRetentionUs() uint32 {
+	if x != nil {
+		return x.RetentionUs
+	}
+	return 0
+}
+
+// SomeipE2E protects messages end to end. The gateway checks and removes the E2E
+// header where a message comes in, and adds it where one leaves. An event that
+// fails its check is dropped and counted, a request is not served, and a call
+// whose answer fails is DATA_LOSS.
+type SomeipE2E struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Profile    E2EProfile             `protobuf:"varint,1,opt,name=profile,proto3,enum=carisma.options.v1.E2EProfile" json:"profile,omitempty"`
+	DataId     uint32                 `protobuf:"varint,2,opt,name=data_id,json=dataId,proto3" json:"data_id,omitempty"` // of all but P02 and P22
+	DataIdMode E2EDataIDMode          `protobuf:"varint,3,opt,name=data_id_mode,json=dataIdMode,proto3,enum=carisma.options.v1.E2EDataIDMode" json:"data_id_mode,omitempty"`
+	DataIdList []byte                 `protobuf:"bytes,4,opt,name=data_id_list,json=dataIdList,proto3" json:"data_id_list,omitempty"` // of P02 and P22: 16 data ids, one for each counter value
+	// Bytes of payload ahead of the E2E header; default: right behind the SOME/IP header.
+	Offset uint32 `protobuf:"varint,5,opt,name=offset,proto3" json:"offset,omitempty"`
+	// Bounds of the protected length in bytes, from the request id to the end.
+	MinLength uint32 `protobuf:"varint,6,opt,name=min_length,json=minLength,proto3" json:"min_length,omitempty"`
+	MaxLength uint32 `protobuf:"varint,7,opt,name=max_length,json=maxLength,proto3" json:"max_length,omitempty"`
+	// Largest step of the counter that is accepted, 1 if no message may be lost;
+	// default: half of the range of the counter.
+	MaxDelta uint32 `protobuf:"varint,8,opt,name=max_delta,json=maxDelta,proto3" json:"max_delta,omitempty"`
+	// A message out of sequence does not become the new reference. The receiver
+	// must then hear of a restart of the sender by service discovery.
+	Strict bool `protobuf:"varint,9,opt,name=strict,proto3" json:"strict,omitempty"`
+	// The peer is vsomeip: its deviations of P01, P04, P05 and P07 apply.
+	Vsomeip bool `protobuf:"varint,10,opt,name=vsomeip,proto3" json:"vsomeip,omitempty"`
+	// Events only: one that fails is delivered, with the verdict in meta.e2e.
+	DeliverFailed bool `protobuf:"varint,11,opt,name=deliver_failed,json=deliverFailed,proto3" json:"deliver_failed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SomeipE2E) Reset() {
+	*x = SomeipE2E{}
+	mi := &file_carisma_options_v1_options_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SomeipE2E) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SomeipE2E) ProtoMessage() {}
+
+func (x *SomeipE2E) ProtoReflect() protoreflect.Message {
+	mi := &file_carisma_options_v1_options_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SomeipE2E.ProtoReflect.Descriptor instead.
+func (*SomeipE2E) Descriptor() ([]byte, []int) {
+	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SomeipE2E) GetProfile() E2EProfile {
+	if x != nil {
+		return x.Profile
+	}
+	return E2EProfile_E2E_PROFILE_UNSPECIFIED
+}
+
+func (x *SomeipE2E) GetDataId() uint32 {
+	if x != nil {
+		return x.DataId
+	}
+	return 0
+}
+
+func (x *SomeipE2E) GetDataIdMode() E2EDataIDMode {
+	if x != nil {
+		return x.DataIdMode
+	}
+	return E2EDataIDMode_E2E_DATA_ID_MODE_UNSPECIFIED
+}
+
+func (x *SomeipE2E) GetDataIdList() []byte {
+	if x != nil {
+		return x.DataIdList
+	}
+	return nil
+}
+
+func (x *SomeipE2E) GetOffset() uint32 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *SomeipE2E) GetMinLength() uint32 {
+	if x != nil {
+		return x.MinLength
+	}
+	return 0
+}
+
+func (x *SomeipE2E) GetMaxLength() uint32 {
+	if x != nil {
+		return x.MaxLength
+	}
+	return 0
+}
+
+func (x *SomeipE2E) GetMaxDelta() uint32 {
+	if x != nil {
+		return x.MaxDelta
+	}
+	return 0
+}
+
+func (x *SomeipE2E) GetStrict() bool {
+	if x != nil {
+		return x.Strict
+	}
+	return false
+}
+
+func (x *SomeipE2E) GetVsomeip() bool {
+	if x != nil {
+		return x.Vsomeip
+	}
+	return false
+}
+
+func (x *SomeipE2E) GetDeliverFailed() bool {
+	if x != nil {
+		return x.DeliverFailed
+	}
+	return false
+}
+
 type SomeipMember struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Bytes of an integer on the wire: 1, 2, 4 or 8. Default: the size of the
@@ -485,7 +952,7 @@ type SomeipMember struct {
 
 func (x *SomeipMember) Reset() {
 	*x = SomeipMember{}
-	mi := &file_carisma_options_v1_options_proto_msgTypes[5]
+	mi := &file_carisma_options_v1_options_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -497,7 +964,7 @@ func (x *SomeipMember) String() string {
 func (*SomeipMember) ProtoMessage() {}
 
 func (x *SomeipMember) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_options_v1_options_proto_msgTypes[5]
+	mi := &file_carisma_options_v1_options_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -510,7 +977,7 @@ func (x *SomeipMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SomeipMember.ProtoReflect.Descriptor instead.
 func (*SomeipMember) Descriptor() ([]byte, []int) {
-	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{5}
+	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SomeipMember) GetWidth() uint32 {
@@ -567,7 +1034,7 @@ type SomeipArray struct {
 
 func (x *SomeipArray) Reset() {
 	*x = SomeipArray{}
-	mi := &file_carisma_options_v1_options_proto_msgTypes[6]
+	mi := &file_carisma_options_v1_options_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -579,7 +1046,7 @@ func (x *SomeipArray) String() string {
 func (*SomeipArray) ProtoMessage() {}
 
 func (x *SomeipArray) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_options_v1_options_proto_msgTypes[6]
+	mi := &file_carisma_options_v1_options_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -592,7 +1059,7 @@ func (x *SomeipArray) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SomeipArray.ProtoReflect.Descriptor instead.
 func (*SomeipArray) Descriptor() ([]byte, []int) {
-	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{6}
+	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SomeipArray) GetLengthWidth() uint32 {
@@ -630,7 +1097,7 @@ type SomeipString struct {
 
 func (x *SomeipString) Reset() {
 	*x = SomeipString{}
-	mi := &file_carisma_options_v1_options_proto_msgTypes[7]
+	mi := &file_carisma_options_v1_options_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -642,7 +1109,7 @@ func (x *SomeipString) String() string {
 func (*SomeipString) ProtoMessage() {}
 
 func (x *SomeipString) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_options_v1_options_proto_msgTypes[7]
+	mi := &file_carisma_options_v1_options_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -655,7 +1122,7 @@ func (x *SomeipString) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SomeipString.ProtoReflect.Descriptor instead.
 func (*SomeipString) Descriptor() ([]byte, []int) {
-	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{7}
+	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SomeipString) GetLengthWidth() uint32 {
@@ -709,7 +1176,7 @@ type SomeipEnum struct {
 
 func (x *SomeipEnum) Reset() {
 	*x = SomeipEnum{}
-	mi := &file_carisma_options_v1_options_proto_msgTypes[8]
+	mi := &file_carisma_options_v1_options_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -721,7 +1188,7 @@ func (x *SomeipEnum) String() string {
 func (*SomeipEnum) ProtoMessage() {}
 
 func (x *SomeipEnum) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_options_v1_options_proto_msgTypes[8]
+	mi := &file_carisma_options_v1_options_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -734,7 +1201,7 @@ func (x *SomeipEnum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SomeipEnum.ProtoReflect.Descriptor instead.
 func (*SomeipEnum) Descriptor() ([]byte, []int) {
-	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{8}
+	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SomeipEnum) GetWidth() uint32 {
@@ -753,7 +1220,7 @@ type SomeipStruct struct {
 
 func (x *SomeipStruct) Reset() {
 	*x = SomeipStruct{}
-	mi := &file_carisma_options_v1_options_proto_msgTypes[9]
+	mi := &file_carisma_options_v1_options_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -765,7 +1232,7 @@ func (x *SomeipStruct) String() string {
 func (*SomeipStruct) ProtoMessage() {}
 
 func (x *SomeipStruct) ProtoReflect() protoreflect.Message {
-	mi := &file_carisma_options_v1_options_proto_msgTypes[9]
+	mi := &file_carisma_options_v1_options_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -778,7 +1245,7 @@ func (x *SomeipStruct) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SomeipStruct.ProtoReflect.Descriptor instead.
 func (*SomeipStruct) Descriptor() ([]byte, []int) {
-	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{9}
+	return file_carisma_options_v1_options_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SomeipStruct) GetLengthWidth() uint32 {
@@ -910,11 +1377,44 @@ const file_carisma_options_v1_options_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\rR\x02id\"5\n" +
 	"\vSomeipError\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04code\x18\x02 \x01(\rR\x04code\"Y\n" +
+	"\x04code\x18\x02 \x01(\rR\x04code\"\x8e\x02\n" +
 	"\tSomeipRpc\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x1a\n" +
 	"\breliable\x18\x02 \x01(\bR\breliable\x12 \n" +
-	"\veventgroups\x18\x03 \x03(\rR\veventgroups\"\xab\x02\n" +
+	"\veventgroups\x18\x03 \x03(\rR\veventgroups\x12;\n" +
+	"\arequest\x18\x04 \x01(\v2!.carisma.options.v1.SomeipMessageR\arequest\x12=\n" +
+	"\bresponse\x18\x05 \x01(\v2!.carisma.options.v1.SomeipMessageR\bresponse\x127\n" +
+	"\x05event\x18\x06 \x01(\v2!.carisma.options.v1.SomeipMessageR\x05event\"\xa5\x01\n" +
+	"\rSomeipMessage\x12,\n" +
+	"\x02tp\x18\x01 \x01(\v2\x1c.carisma.options.v1.SomeipTPR\x02tp\x12/\n" +
+	"\x03e2e\x18\x02 \x01(\v2\x1d.carisma.options.v1.SomeipE2ER\x03e2e\x125\n" +
+	"\x05batch\x18\x03 \x01(\v2\x1f.carisma.options.v1.SomeipBatchR\x05batch\"w\n" +
+	"\bSomeipTP\x12%\n" +
+	"\x0esegment_length\x18\x01 \x01(\rR\rsegmentLength\x12#\n" +
+	"\rseparation_us\x18\x02 \x01(\rR\fseparationUs\x12\x1f\n" +
+	"\vmax_payload\x18\x03 \x01(\rR\n" +
+	"maxPayload\"Q\n" +
+	"\vSomeipBatch\x12\x1f\n" +
+	"\vdebounce_us\x18\x01 \x01(\rR\n" +
+	"debounceUs\x12!\n" +
+	"\fretention_us\x18\x02 \x01(\rR\vretentionUs\"\x91\x03\n" +
+	"\tSomeipE2E\x128\n" +
+	"\aprofile\x18\x01 \x01(\x0e2\x1e.carisma.options.v1.E2EProfileR\aprofile\x12\x17\n" +
+	"\adata_id\x18\x02 \x01(\rR\x06dataId\x12C\n" +
+	"\fdata_id_mode\x18\x03 \x01(\x0e2!.carisma.options.v1.E2EDataIDModeR\n" +
+	"dataIdMode\x12 \n" +
+	"\fdata_id_list\x18\x04 \x01(\fR\n" +
+	"dataIdList\x12\x16\n" +
+	"\x06offset\x18\x05 \x01(\rR\x06offset\x12\x1d\n" +
+	"\n" +
+	"min_length\x18\x06 \x01(\rR\tminLength\x12\x1d\n" +
+	"\n" +
+	"max_length\x18\a \x01(\rR\tmaxLength\x12\x1b\n" +
+	"\tmax_delta\x18\b \x01(\rR\bmaxDelta\x12\x16\n" +
+	"\x06strict\x18\t \x01(\bR\x06strict\x12\x18\n" +
+	"\avsomeip\x18\n" +
+	" \x01(\bR\avsomeip\x12%\n" +
+	"\x0edeliver_failed\x18\v \x01(\bR\rdeliverFailed\"\xab\x02\n" +
 	"\fSomeipMember\x12\x14\n" +
 	"\x05width\x18\x01 \x01(\rR\x05width\x125\n" +
 	"\x05array\x18\x02 \x01(\v2\x1f.carisma.options.v1.SomeipArrayR\x05array\x128\n" +
@@ -953,7 +1453,26 @@ const file_carisma_options_v1_options_proto_rawDesc = "" +
 	"\x1bSTRING_ENCODING_UNSPECIFIED\x10\x00\x12\b\n" +
 	"\x04UTF8\x10\x01\x12\f\n" +
 	"\bUTF16_BE\x10\x02\x12\f\n" +
-	"\bUTF16_LE\x10\x03:\\\n" +
+	"\bUTF16_LE\x10\x03*z\n" +
+	"\n" +
+	"E2EProfile\x12\x1b\n" +
+	"\x17E2E_PROFILE_UNSPECIFIED\x10\x00\x12\a\n" +
+	"\x03P01\x10\x01\x12\a\n" +
+	"\x03P02\x10\x02\x12\a\n" +
+	"\x03P04\x10\x04\x12\a\n" +
+	"\x03P05\x10\x05\x12\a\n" +
+	"\x03P06\x10\x06\x12\a\n" +
+	"\x03P07\x10\a\x12\a\n" +
+	"\x03P11\x10\v\x12\a\n" +
+	"\x03P22\x10\x16\x12\a\n" +
+	"\x03P44\x10,*Y\n" +
+	"\rE2EDataIDMode\x12 \n" +
+	"\x1cE2E_DATA_ID_MODE_UNSPECIFIED\x10\x00\x12\b\n" +
+	"\x04BOTH\x10\x01\x12\a\n" +
+	"\x03ALT\x10\x02\x12\a\n" +
+	"\x03LOW\x10\x03\x12\n" +
+	"\n" +
+	"\x06NIBBLE\x10\x04:\\\n" +
 	"\x06someip\x12\x1f.google.protobuf.ServiceOptions\x18\x99\xa1\x03 \x01(\v2!.carisma.options.v1.SomeipServiceR\x06someip:K\n" +
 	"\x03rpc\x12\x1e.google.protobuf.MethodOptions\x18\x9a\xa1\x03 \x01(\v2\x17.carisma.options.v1.RpcR\x03rpc:^\n" +
 	"\n" +
@@ -975,52 +1494,66 @@ func file_carisma_options_v1_options_proto_rawDescGZIP() []byte {
 	return file_carisma_options_v1_options_proto_rawDescData
 }
 
-var file_carisma_options_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_carisma_options_v1_options_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_carisma_options_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_carisma_options_v1_options_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_carisma_options_v1_options_proto_goTypes = []any{
 	(ByteOrder)(0),                      // 0: carisma.options.v1.ByteOrder
 	(StringEncoding)(0),                 // 1: carisma.options.v1.StringEncoding
-	(*Rpc)(nil),                         // 2: carisma.options.v1.Rpc
-	(*SomeipService)(nil),               // 3: carisma.options.v1.SomeipService
-	(*SomeipInstance)(nil),              // 4: carisma.options.v1.SomeipInstance
-	(*SomeipError)(nil),                 // 5: carisma.options.v1.SomeipError
-	(*SomeipRpc)(nil),                   // 6: carisma.options.v1.SomeipRpc
-	(*SomeipMember)(nil),                // 7: carisma.options.v1.SomeipMember
-	(*SomeipArray)(nil),                 // 8: carisma.options.v1.SomeipArray
-	(*SomeipString)(nil),                // 9: carisma.options.v1.SomeipString
-	(*SomeipEnum)(nil),                  // 10: carisma.options.v1.SomeipEnum
-	(*SomeipStruct)(nil),                // 11: carisma.options.v1.SomeipStruct
-	(*descriptorpb.ServiceOptions)(nil), // 12: google.protobuf.ServiceOptions
-	(*descriptorpb.MethodOptions)(nil),  // 13: google.protobuf.MethodOptions
-	(*descriptorpb.FieldOptions)(nil),   // 14: google.protobuf.FieldOptions
-	(*descriptorpb.EnumOptions)(nil),    // 15: google.protobuf.EnumOptions
-	(*descriptorpb.MessageOptions)(nil), // 16: google.protobuf.MessageOptions
+	(E2EProfile)(0),                     // 2: carisma.options.v1.E2EProfile
+	(E2EDataIDMode)(0),                  // 3: carisma.options.v1.E2EDataIDMode
+	(*Rpc)(nil),                         // 4: carisma.options.v1.Rpc
+	(*SomeipService)(nil),               // 5: carisma.options.v1.SomeipService
+	(*SomeipInstance)(nil),              // 6: carisma.options.v1.SomeipInstance
+	(*SomeipError)(nil),                 // 7: carisma.options.v1.SomeipError
+	(*SomeipRpc)(nil),                   // 8: carisma.options.v1.SomeipRpc
+	(*SomeipMessage)(nil),               // 9: carisma.options.v1.SomeipMessage
+	(*SomeipTP)(nil),                    // 10: carisma.options.v1.SomeipTP
+	(*SomeipBatch)(nil),                 // 11: carisma.options.v1.SomeipBatch
+	(*SomeipE2E)(nil),                   // 12: carisma.options.v1.SomeipE2E
+	(*SomeipMember)(nil),                // 13: carisma.options.v1.SomeipMember
+	(*SomeipArray)(nil),                 // 14: carisma.options.v1.SomeipArray
+	(*SomeipString)(nil),                // 15: carisma.options.v1.SomeipString
+	(*SomeipEnum)(nil),                  // 16: carisma.options.v1.SomeipEnum
+	(*SomeipStruct)(nil),                // 17: carisma.options.v1.SomeipStruct
+	(*descriptorpb.ServiceOptions)(nil), // 18: google.protobuf.ServiceOptions
+	(*descriptorpb.MethodOptions)(nil),  // 19: google.protobuf.MethodOptions
+	(*descriptorpb.FieldOptions)(nil),   // 20: google.protobuf.FieldOptions
+	(*descriptorpb.EnumOptions)(nil),    // 21: google.protobuf.EnumOptions
+	(*descriptorpb.MessageOptions)(nil), // 22: google.protobuf.MessageOptions
 }
 var file_carisma_options_v1_options_proto_depIdxs = []int32{
 	0,  // 0: carisma.options.v1.SomeipService.byte_order:type_name -> carisma.options.v1.ByteOrder
-	4,  // 1: carisma.options.v1.SomeipService.instances:type_name -> carisma.options.v1.SomeipInstance
-	5,  // 2: carisma.options.v1.SomeipService.errors:type_name -> carisma.options.v1.SomeipError
-	8,  // 3: carisma.options.v1.SomeipMember.array:type_name -> carisma.options.v1.SomeipArray
-	9,  // 4: carisma.options.v1.SomeipMember.string:type_name -> carisma.options.v1.SomeipString
-	0,  // 5: carisma.options.v1.SomeipMember.byte_order:type_name -> carisma.options.v1.ByteOrder
-	1,  // 6: carisma.options.v1.SomeipString.encoding:type_name -> carisma.options.v1.StringEncoding
-	12, // 7: carisma.options.v1.someip:extendee -> google.protobuf.ServiceOptions
-	13, // 8: carisma.options.v1.rpc:extendee -> google.protobuf.MethodOptions
-	13, // 9: carisma.options.v1.someip_rpc:extendee -> google.protobuf.MethodOptions
-	14, // 10: carisma.options.v1.someip_member:extendee -> google.protobuf.FieldOptions
-	15, // 11: carisma.options.v1.someip_enum:extendee -> google.protobuf.EnumOptions
-	16, // 12: carisma.options.v1.someip_struct:extendee -> google.protobuf.MessageOptions
-	3,  // 13: carisma.options.v1.someip:type_name -> carisma.options.v1.SomeipService
-	2,  // 14: carisma.options.v1.rpc:type_name -> carisma.options.v1.Rpc
-	6,  // 15: carisma.options.v1.someip_rpc:type_name -> carisma.options.v1.SomeipRpc
-	7,  // 16: carisma.options.v1.someip_member:type_name -> carisma.options.v1.SomeipMember
-	10, // 17: carisma.options.v1.someip_enum:type_name -> carisma.options.v1.SomeipEnum
-	11, // 18: carisma.options.v1.someip_struct:type_name -> carisma.options.v1.SomeipStruct
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	13, // [13:19] is the sub-list for extension type_name
-	7,  // [7:13] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	6,  // 1: carisma.options.v1.SomeipService.instances:type_name -> carisma.options.v1.SomeipInstance
+	7,  // 2: carisma.options.v1.SomeipService.errors:type_name -> carisma.options.v1.SomeipError
+	9,  // 3: carisma.options.v1.SomeipRpc.request:type_name -> carisma.options.v1.SomeipMessage
+	9,  // 4: carisma.options.v1.SomeipRpc.response:type_name -> carisma.options.v1.SomeipMessage
+	9,  // 5: carisma.options.v1.SomeipRpc.event:type_name -> carisma.options.v1.SomeipMessage
+	10, // 6: carisma.options.v1.SomeipMessage.tp:type_name -> carisma.options.v1.SomeipTP
+	12, // 7: carisma.options.v1.SomeipMessage.e2e:type_name -> carisma.options.v1.SomeipE2E
+	11, // 8: carisma.options.v1.SomeipMessage.batch:type_name -> carisma.options.v1.SomeipBatch
+	2,  // 9: carisma.options.v1.SomeipE2E.profile:type_name -> carisma.options.v1.E2EProfile
+	3,  // 10: carisma.options.v1.SomeipE2E.data_id_mode:type_name -> carisma.options.v1.E2EDataIDMode
+	14, // 11: carisma.options.v1.SomeipMember.array:type_name -> carisma.options.v1.SomeipArray
+	15, // 12: carisma.options.v1.SomeipMember.string:type_name -> carisma.options.v1.SomeipString
+	0,  // 13: carisma.options.v1.SomeipMember.byte_order:type_name -> carisma.options.v1.ByteOrder
+	1,  // 14: carisma.options.v1.SomeipString.encoding:type_name -> carisma.options.v1.StringEncoding
+	18, // 15: carisma.options.v1.someip:extendee -> google.protobuf.ServiceOptions
+	19, // 16: carisma.options.v1.rpc:extendee -> google.protobuf.MethodOptions
+	19, // 17: carisma.options.v1.someip_rpc:extendee -> google.protobuf.MethodOptions
+	20, // 18: carisma.options.v1.someip_member:extendee -> google.protobuf.FieldOptions
+	21, // 19: carisma.options.v1.someip_enum:extendee -> google.protobuf.EnumOptions
+	22, // 20: carisma.options.v1.someip_struct:extendee -> google.protobuf.MessageOptions
+	5,  // 21: carisma.options.v1.someip:type_name -> carisma.options.v1.SomeipService
+	4,  // 22: carisma.options.v1.rpc:type_name -> carisma.options.v1.Rpc
+	8,  // 23: carisma.options.v1.someip_rpc:type_name -> carisma.options.v1.SomeipRpc
+	13, // 24: carisma.options.v1.someip_member:type_name -> carisma.options.v1.SomeipMember
+	16, // 25: carisma.options.v1.someip_enum:type_name -> carisma.options.v1.SomeipEnum
+	17, // 26: carisma.options.v1.someip_struct:type_name -> carisma.options.v1.SomeipStruct
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	21, // [21:27] is the sub-list for extension type_name
+	15, // [15:21] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_carisma_options_v1_options_proto_init() }
@@ -1028,16 +1561,16 @@ func file_carisma_options_v1_options_proto_init() {
 	if File_carisma_options_v1_options_proto != nil {
 		return
 	}
-	file_carisma_options_v1_options_proto_msgTypes[5].OneofWrappers = []any{}
-	file_carisma_options_v1_options_proto_msgTypes[6].OneofWrappers = []any{}
-	file_carisma_options_v1_options_proto_msgTypes[7].OneofWrappers = []any{}
+	file_carisma_options_v1_options_proto_msgTypes[9].OneofWrappers = []any{}
+	file_carisma_options_v1_options_proto_msgTypes[10].OneofWrappers = []any{}
+	file_carisma_options_v1_options_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_carisma_options_v1_options_proto_rawDesc), len(file_carisma_options_v1_options_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   10,
+			NumEnums:      4,
+			NumMessages:   14,
 			NumExtensions: 6,
 			NumServices:   0,
 		},
