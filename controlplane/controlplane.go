@@ -21,7 +21,9 @@ type Config struct {
 	State string
 	// Lease is how long a node lives without a beat; 0 means api.LeaseTimeout. More
 	// is for machines so busy that a beat may be late.
-	Lease time.Duration
+	Lease         time.Duration
+	digestTimeout time.Duration // 0: registry.DefaultDigestTimeout
+
 	// Logger takes the log; nil discards it.
 	Logger *slog.Logger
 }

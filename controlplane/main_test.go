@@ -38,7 +38,15 @@ func startPlane(tb testing.TB, state string) *plane {
 
 func startPlaneOn(tb testing.TB, state string, listener net.Listener) *plane {
 	tb.Helper()
-	s, err := New(tb.Context(), Config{Listener: listener, State: state, Lease: 10 * patience})
+	return startPlaneWith(tb, Config{Listener: listener, State: state, Lease: 10 * patience})
+}
+
+func startPlaneWith(tb testing.TB, cfg Config) *plane {
+	tb.Helper()
+	if cfg.Listener == nil {
+		cfg.Listen = netip.MustParseAddrPort("127.0.0.1:0")
+	}
+	s, err := New(tb.Context(), cfg)
 	require.NoError(tb, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -55,7 +63,7 @@ func startPlaneOn(tb testing.TB, state string, listener net.Listener) *plane {
 		}
 	}
 	tb.Cleanup(stop)
-	return &plane{Server: s, state: state, conn: conn, stop: stop}
+	return &plane{Server: s, state: cfg.State, conn: conn, stop: stop}
 }
 
 // agent plays the gateway's side of a node.

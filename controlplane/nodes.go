@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -43,7 +44,7 @@ func checkReader(ctx context.Context, r *registry.Registry) error {
 }
 
 // Register implements meshv1.NodeRegistryServer.
-func (s *nodeService) Register(_ context.Context, req *meshv1.RegisterRequest) (*meshv1.RegisterResponse, error) {
+func (s *nodeService) Register(ctx context.Context, req *meshv1.RegisterRequest) (*meshv1.RegisterResponse, error) {
 	// What does not parse stays invalid, and the registry says what it is.
 	address, _ := netip.ParseAddr(req.GetAddress())
 	id, resumed, err := s.registry.Register(registry.Registration{
@@ -53,11 +54,25 @@ func (s *nodeService) Register(_ context.Context, req *meshv1.RegisterRequest) (
 			MachineID: req.GetMachineId(), BootID: req.GetBootId(), BootTime: req.GetBootTime(),
 		},
 		Resume: api.Identity{ID: req.GetResumeId(), Epoch: req.GetResumeEpoch()},
+		Peer:   peerHost(ctx),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &meshv1.RegisterResponse{Id: id.ID, Epoch: id.Epoch, Resumed: resumed}, nil
+}
+
+// peerHost returns the address that a request comes from, without its port.
+func peerHost(ctx context.Context) string {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return ""
+	}
+	at, err := netip.ParseAddrPort(p.Addr.String())
+	if err != nil {
+		return ""
+	}
+	return at.Addr().Unmap().String()
 }
 
 func proxyOf(p *meshv1.ProxyEndpoints) *store.Proxy {

@@ -41,6 +41,7 @@ type Server struct {
 	store    *store.Store
 	registry *registry.Registry
 	cache    *xds.Cache
+	oversize oversize
 }
 
 // New opens the store and the listener. Serve has to be called after, and closes
@@ -74,7 +75,7 @@ func (s *Server) open(cfg Config) error {
 	if db.Damaged() {
 		s.log.Error("store was damaged and is set aside; nodes have to prove their ids", "state", cfg.State)
 	}
-	r, err := registry.New(registry.Config{Store: db, Logger: s.log, Probe: probeHTTP2, Lease: cfg.Lease})
+	r, err := registry.New(registry.Config{Store: db, Logger: s.log, Probe: probeHTTP2, Lease: cfg.Lease, DigestTimeout: cfg.digestTimeout})
 	if err != nil {
 		db.Close()
 		return err
@@ -99,10 +100,11 @@ func (s *Server) Serve(ctx context.Context) error {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.StatsHandler(&s.oversize),
 	)
 	meshv1.RegisterNodeRegistryServer(g, &nodeService{registry: s.registry})
 	meshv1.RegisterServiceRegistryServer(g, &serviceService{done: ctx.Done(), registry: s.registry, store: s.store, cache: s.cache})
-	meshv1.RegisterStatusServer(g, &statusService{registry: s.registry, cache: s.cache})
+	meshv1.RegisterStatusServer(g, &statusService{registry: s.registry, cache: s.cache, counters: s.Counters})
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(g, xds.NewServer(ctx, s.cache, s.registry.Check))
 
 	var wg sync.WaitGroup
@@ -128,6 +130,7 @@ func (s *Server) Counters() map[string]uint64 {
 		"xds_streams": c.Streams, "xds_streams_refused": c.RefusedStreams,
 		"xds_responses": c.Responses, "xds_acks": c.Acks, "xds_nacks": c.Nacks,
 		"xds_resources_set_apart": c.SetApart, "stalls": s.registry.Stalls(),
+		"requests_refused_oversize": s.oversize.refused.Load(),
 	}
 	for reason, n := range s.registry.Refused() {
 		all["requests_refused_"+string(reason)] = n

@@ -21,6 +21,7 @@ type statusService struct {
 	meshv1.UnimplementedStatusServer
 	registry *registry.Registry
 	cache    *xds.Cache
+	counters func() map[string]uint64
 }
 
 // GetRoutes implements meshv1.StatusServer. A service with several endpoints has a
@@ -70,7 +71,7 @@ func (s *statusService) GetProxies(ctx context.Context, _ *meshv1.GetProxiesRequ
 	if err := checkReader(ctx, s.registry); err != nil {
 		return nil, err
 	}
-	resp := &meshv1.GetProxiesResponse{}
+	resp := &meshv1.GetProxiesResponse{Counters: s.counters()}
 	for _, p := range s.cache.Proxies() {
 		m := &meshv1.Proxy{NodeId: p.Node, NodeName: p.Name, Peer: p.Peer, Connected: timestamp(p.Connected)}
 		for _, t := range p.Types {

@@ -22,6 +22,7 @@ func (m *meshCommand) gatewayStatus(cmd *cobra.Command, state string) error {
 		gatewayTable(t, s)
 		t.line("")
 		instancesTable(t, s)
+		countersTable(t, s)
 	})
 }
 

@@ -18,10 +18,12 @@ func newStatus() *cobra.Command {
 		Use: "status", Short: "Show what each proxy was sent and what it took", Args: args(cobra.NoArgs),
 		Long: `Status shows each proxy that is connected to the control plane and, for each
 type of resource, how many it was sent, the version sent and the version it
-acknowledged, and every resource that it refused, with the reason.
+acknowledged, and every resource that it refused, with the reason; then how many
+requests, streams and resources were refused since the control plane started.
 
 With --state it shows what the gateway of this HPC knows of itself: its proxy, its
-networks, the instances that it sees and where it exposes them, or why not.`,
+networks, the instances that it sees and where it exposes them, or why not, and
+what of each network it could not use or would not answer.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if state != "" {
 				return m.gatewayStatus(cmd, state)
@@ -31,7 +33,10 @@ networks, the instances that it sees and where it exposes them, or why not.`,
 				if err != nil {
 					return err
 				}
-				return m.printProto(cmd, r, func(t *table) { proxiesTable(t, r.GetProxies()) })
+				return m.printProto(cmd, r, func(t *table) {
+					proxiesTable(t, r.GetProxies())
+					refusedTable(t, r.GetCounters())
+				})
 			})
 		},
 	}

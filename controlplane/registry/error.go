@@ -10,9 +10,9 @@ import (
 // Reason says why a request was refused. It names the counter too.
 type Reason string
 
-// Each reason has a gRPC code of its own, as mesh.proto says, but for two pairs:
+// Each reason has a gRPC code of its own, as mesh.proto says, but for three pairs:
 // ABORTED means that somebody else is this node now, FAILED_PRECONDITION that the
-// node has to begin again.
+// node has to begin again, RESOURCE_EXHAUSTED that it wants more than its share.
 const (
 	NoIdentity   Reason = "no_identity"
 	UnknownNode  Reason = "unknown_node"
@@ -23,6 +23,8 @@ const (
 	NameTaken    Reason = "name_taken"
 	Invalid      Reason = "invalid"
 	Full         Reason = "full"
+	TooOften     Reason = "too_often"
+	DigestLate   Reason = "digest_late"
 	Storage      Reason = "storage"
 )
 
@@ -41,8 +43,10 @@ func (r Reason) Code() codes.Code {
 		return codes.AlreadyExists
 	case Invalid:
 		return codes.InvalidArgument
-	case Full:
+	case Full, TooOften:
 		return codes.ResourceExhausted
+	case DigestLate:
+		return codes.DeadlineExceeded
 	case Storage:
 		return codes.Internal
 	}

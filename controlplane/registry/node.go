@@ -34,6 +34,10 @@ type node struct {
 	stopProbe context.CancelFunc
 	session   *Session
 	services  map[string]*instance
+
+	peer    string // where it registered from, "" if that is not known
+	changes rate
+	digest  *time.Timer // ends the session if no digest comes
 }
 
 func newNode(rec store.Node) *node {
@@ -47,6 +51,9 @@ func (n *node) stop() {
 	if n.lease != nil {
 		n.lease.Stop()
 	}
+	if n.digest != nil {
+		n.digest.Stop()
+	}
 	n.endProbe()
 }
 
@@ -59,8 +66,9 @@ func (n *node) endProbe() {
 
 // Session is the time in which one epoch of a node counts.
 type Session struct {
-	done chan struct{}
-	err  error
+	done     chan struct{}
+	err      error
+	digested bool // a digest came; Registry.mu guards it
 }
 
 func newSession() *Session { return &Session{done: make(chan struct{})} }

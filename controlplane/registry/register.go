@@ -21,6 +21,8 @@ const (
 type Registration struct {
 	Node   store.Node   // name, address, proxy, machine and boot
 	Resume api.Identity // the zero value for none
+	// Peer is the host that asks, "" if it is not known: its share is bounded.
+	Peer string
 }
 
 // Register makes a node known (CAR-6, 8) or lets it resume. It returns the
@@ -28,6 +30,9 @@ type Registration struct {
 func (r *Registry) Register(req Registration) (id api.Identity, resumed bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err := r.mayRegister(req, time.Now()); err != nil {
+		return api.Identity{}, false, r.refuse(err)
+	}
 	if err := validateNode(req.Node); err != nil {
 		return api.Identity{}, false, r.refuse(err)
 	}
@@ -35,7 +40,7 @@ func (r *Registry) Register(req Registration) (id api.Identity, resumed bool, er
 		id, err = r.resume(req)
 		return id, true, err
 	}
-	id, err = r.registerAnew(req.Node)
+	id, err = r.registerAnew(req)
 	return id, false, err
 }
 
@@ -72,7 +77,7 @@ func (r *Registry) resume(req Registration) (api.Identity, error) {
 	if n.used {
 		n.prev = before
 	}
-	n.Node, n.used = rec, false
+	n.Node, n.used, n.peer = rec, false, req.Peer
 	r.epoch = rec.Epoch
 	r.comeAlive(n)
 	return api.Identity{ID: n.ID, Epoch: n.Epoch}, nil
@@ -92,11 +97,12 @@ func (r *Registry) adopt(req Registration) (api.Identity, error) {
 		return api.Identity{}, r.refuse(newError(Invalid, "no epoch is %d", req.Resume.Epoch))
 	}
 	rec.ID, rec.Epoch, rec.Registered = req.Resume.ID, req.Resume.Epoch, time.Now().UTC()
-	return r.enter(rec, max(r.epoch, rec.Epoch))
+	return r.enter(rec, max(r.epoch, rec.Epoch), req.Peer)
 }
 
 // registerAnew gives a fresh id, if nobody who lives holds the name.
-func (r *Registry) registerAnew(rec store.Node) (api.Identity, error) {
+func (r *Registry) registerAnew(req Registration) (api.Identity, error) {
+	rec := req.Node
 	if old := r.names[rec.Name]; old != nil && !old.lost && !newerBoot(rec, old.Node) {
 		return api.Identity{}, r.refuse(newError(NameTaken,
 			"node %s at %s holds the name since %s and lives", old.Name, old.Address, stamp(old.since)))
@@ -106,7 +112,7 @@ func (r *Registry) registerAnew(rec store.Node) (api.Identity, error) {
 		return api.Identity{}, r.refuse(newError(Storage, "%v", err))
 	}
 	rec.ID, rec.Epoch, rec.Registered = id, r.epoch+1, time.Now().UTC()
-	return r.enter(rec, rec.Epoch)
+	return r.enter(rec, rec.Epoch, req.Peer)
 }
 
 // newerBoot reports whether the same machine started again since old registered.
@@ -116,11 +122,14 @@ func newerBoot(rec, old store.Node) bool {
 }
 
 // enter stores a new record, atomically with the end of the one that held its name.
-func (r *Registry) enter(rec store.Node, epoch uint64) (api.Identity, error) {
+func (r *Registry) enter(rec store.Node, epoch uint64, peer string) (api.Identity, error) {
 	rec.Rank = rec.Epoch
 	old := r.names[rec.Name]
 	if old == nil && len(r.names) >= maxNodes {
 		return api.Identity{}, r.refuse(newError(Full, "%d nodes are registered", maxNodes))
+	}
+	if old == nil && peer != "" && r.nodesOf(peer) >= maxNodesOfPeer {
+		return api.Identity{}, r.refuse(newError(Full, "%d nodes are registered from %s", maxNodesOfPeer, peer))
 	}
 	records := []store.Node{rec}
 	if old != nil {
@@ -133,6 +142,7 @@ func (r *Registry) enter(rec store.Node, epoch uint64) (api.Identity, error) {
 	}
 	r.epoch = epoch
 	n := newNode(rec)
+	n.peer = peer
 	r.nodes[n.ID], r.names[n.Name] = n, n
 	if old != nil {
 		r.supersede(old, n)
@@ -185,6 +195,7 @@ func (r *Registry) comeAlive(n *node) {
 	n.endProbe()
 	n.lost, n.since = false, time.Now()
 	r.startLease(n, r.cfg.Lease)
+	r.awaitDigest(n)
 	r.log.Info("node registered", "node", n.Name, "id", n.ID, "epoch", n.Epoch, "address", n.Address)
 	d := r.newDirty()
 	d.node(n) // and its services: the rank decides which of several owners counts

@@ -30,6 +30,9 @@ type Config struct {
 	Probe Prober
 	// Lease is how long a node lives without a beat; 0 means api.LeaseTimeout.
 	Lease time.Duration
+	// DigestTimeout is how long a node may take from its registration to its digest; 0
+	// means DefaultDigestTimeout.
+	DigestTimeout time.Duration
 }
 
 // Registry is safe for concurrent use.
@@ -47,6 +50,7 @@ type Registry struct {
 	defaults map[string]string          // interface → mesh name, kept over restarts
 	subs     map[*Subscription]struct{}
 	refused  map[Reason]uint64
+	peers    map[string]*rate // registrations, by where they come from
 	grace    *time.Timer
 	settled  bool
 	closed   bool
@@ -64,6 +68,9 @@ func New(cfg Config) (*Registry, error) {
 	if cfg.Lease == 0 {
 		cfg.Lease = api.LeaseTimeout
 	}
+	if cfg.DigestTimeout == 0 {
+		cfg.DigestTimeout = DefaultDigestTimeout
+	}
 	records, epoch, err := cfg.Store.Nodes()
 	if err != nil {
 		return nil, err
@@ -80,6 +87,7 @@ func New(cfg Config) (*Registry, error) {
 		members:  map[string]map[string]bool{},
 		subs:     map[*Subscription]struct{}{},
 		refused:  map[Reason]uint64{},
+		peers:    map[string]*rate{},
 		pulse:    api.Pulse{Interval: pulseInterval},
 	}
 	if r.log == nil {

@@ -39,6 +39,9 @@ func (r *Registry) Synchronize(id api.Identity, digest []*meshv1.ServiceInstance
 	if err != nil {
 		return nil, err
 	}
+	if err := r.mayChange(n, digestCost); err != nil {
+		return nil, err
+	}
 	remove := map[string]bool{}
 	for name := range n.services {
 		remove[name] = true
@@ -52,6 +55,7 @@ func (r *Registry) Synchronize(id api.Identity, digest []*meshv1.ServiceInstance
 		n.stale, n.synced = false, true
 		d.node(n)
 	}
+	n.session.digested = true
 	r.publish(d)
 	r.settleIfAll()
 	return refusals, nil
@@ -88,6 +92,9 @@ func (r *Registry) Update(id api.Identity, set []*meshv1.ServiceInstance, remove
 	}
 	if !n.synced {
 		return nil, r.refuse(newError(NoDigest, "node %s has given no digest yet", n.Name))
+	}
+	if err := r.mayChange(n, 1); err != nil {
+		return nil, err
 	}
 	gone := map[string]bool{}
 	var foreign []*meshv1.Refusal

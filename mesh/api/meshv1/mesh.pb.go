@@ -11,7 +11,10 @@
 // without an id is UNAUTHENTICATED, with an unknown one NOT_FOUND, with one that
 // another registration superseded ABORTED, after the lease expired
 // FAILED_PRECONDITION, with a stale epoch ABORTED (CAR-13). A request that only
-// reads is answered to operators' tools without an id.
+// reads is answered to operators' tools without an id. A message above 8 MiB, and
+// more registrations or changes than a peer or a node has any use for, are
+// RESOURCE_EXHAUSTED. A node that gives no digest within 30 s of its registration
+// is lost, and its KeepAlive ends DEADLINE_EXCEEDED.
 
 package meshv1
 
@@ -2127,8 +2130,10 @@ func (*GetProxiesRequest) Descriptor() ([]byte, []int) {
 }
 
 type GetProxiesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Proxies       []*Proxy               `protobuf:"bytes,1,rep,name=proxies,proto3" json:"proxies,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Proxies []*Proxy               `protobuf:"bytes,1,rep,name=proxies,proto3" json:"proxies,omitempty"`
+	// What the control plane refused, sent and was answered since its start, by name.
+	Counters      map[string]uint64 `protobuf:"bytes,2,rep,name=counters,proto3" json:"counters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2166,6 +2171,13 @@ func (*GetProxiesResponse) Descriptor() ([]byte, []int) {
 func (x *GetProxiesResponse) GetProxies() []*Proxy {
 	if x != nil {
 		return x.Proxies
+	}
+	return nil
+}
+
+func (x *GetProxiesResponse) GetCounters() map[string]uint64 {
+	if x != nil {
+		return x.Counters
 	}
 	return nil
 }
@@ -2530,9 +2542,13 @@ const file_carisma_mesh_v1_mesh_proto_rawDesc = "" +
 	"\x05class\x18\x03 \x01(\x0e2\x1b.carisma.mesh.v1.RouteClassR\x05class\x12\x1f\n" +
 	"\vtarget_node\x18\x04 \x01(\tR\n" +
 	"targetNode\"\x13\n" +
-	"\x11GetProxiesRequest\"F\n" +
+	"\x11GetProxiesRequest\"\xd2\x01\n" +
 	"\x12GetProxiesResponse\x120\n" +
-	"\aproxies\x18\x01 \x03(\v2\x16.carisma.mesh.v1.ProxyR\aproxies\"\xc6\x01\n" +
+	"\aproxies\x18\x01 \x03(\v2\x16.carisma.mesh.v1.ProxyR\aproxies\x12M\n" +
+	"\bcounters\x18\x02 \x03(\v21.carisma.mesh.v1.GetProxiesResponse.CountersEntryR\bcounters\x1a;\n" +
+	"\rCountersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xc6\x01\n" +
 	"\x05Proxy\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x1b\n" +
 	"\tnode_name\x18\x02 \x01(\tR\bnodeName\x12\x12\n" +
@@ -2606,7 +2622,7 @@ func file_carisma_mesh_v1_mesh_proto_rawDescGZIP() []byte {
 }
 
 var file_carisma_mesh_v1_mesh_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_carisma_mesh_v1_mesh_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_carisma_mesh_v1_mesh_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_carisma_mesh_v1_mesh_proto_goTypes = []any{
 	(NodeState)(0),                 // 0: carisma.mesh.v1.NodeState
 	(Leaving)(0),                   // 1: carisma.mesh.v1.Leaving
@@ -2649,19 +2665,20 @@ var file_carisma_mesh_v1_mesh_proto_goTypes = []any{
 	(*Proxy)(nil),                  // 38: carisma.mesh.v1.Proxy
 	(*ResourceTypeStatus)(nil),     // 39: carisma.mesh.v1.ResourceTypeStatus
 	(*Nack)(nil),                   // 40: carisma.mesh.v1.Nack
-	(*timestamppb.Timestamp)(nil),  // 41: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 42: google.protobuf.Duration
+	nil,                            // 41: carisma.mesh.v1.GetProxiesResponse.CountersEntry
+	(*timestamppb.Timestamp)(nil),  // 42: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),    // 43: google.protobuf.Duration
 }
 var file_carisma_mesh_v1_mesh_proto_depIdxs = []int32{
-	41, // 0: carisma.mesh.v1.Node.registered:type_name -> google.protobuf.Timestamp
+	42, // 0: carisma.mesh.v1.Node.registered:type_name -> google.protobuf.Timestamp
 	0,  // 1: carisma.mesh.v1.Node.state:type_name -> carisma.mesh.v1.NodeState
-	41, // 2: carisma.mesh.v1.Node.since:type_name -> google.protobuf.Timestamp
+	42, // 2: carisma.mesh.v1.Node.since:type_name -> google.protobuf.Timestamp
 	6,  // 3: carisma.mesh.v1.Node.proxy:type_name -> carisma.mesh.v1.ProxyEndpoints
 	6,  // 4: carisma.mesh.v1.RegisterRequest.proxy:type_name -> carisma.mesh.v1.ProxyEndpoints
 	5,  // 5: carisma.mesh.v1.ListNodesResponse.nodes:type_name -> carisma.mesh.v1.Node
 	14, // 6: carisma.mesh.v1.ServiceInstance.origin:type_name -> carisma.mesh.v1.Origin
 	3,  // 7: carisma.mesh.v1.ServiceInstance.state:type_name -> carisma.mesh.v1.InstanceState
-	41, // 8: carisma.mesh.v1.ServiceInstance.since:type_name -> google.protobuf.Timestamp
+	42, // 8: carisma.mesh.v1.ServiceInstance.since:type_name -> google.protobuf.Timestamp
 	1,  // 9: carisma.mesh.v1.ServiceInstance.leaving:type_name -> carisma.mesh.v1.Leaving
 	2,  // 10: carisma.mesh.v1.Origin.protocol:type_name -> carisma.mesh.v1.Protocol
 	13, // 11: carisma.mesh.v1.SynchronizeRequest.services:type_name -> carisma.mesh.v1.ServiceInstance
@@ -2672,47 +2689,48 @@ var file_carisma_mesh_v1_mesh_proto_depIdxs = []int32{
 	13, // 16: carisma.mesh.v1.MeshService.service:type_name -> carisma.mesh.v1.ServiceInstance
 	22, // 17: carisma.mesh.v1.WatchServicesResponse.set:type_name -> carisma.mesh.v1.MeshService
 	27, // 18: carisma.mesh.v1.WatchServicesResponse.removed:type_name -> carisma.mesh.v1.ServiceKey
-	42, // 19: carisma.mesh.v1.AwaitProxiesRequest.timeout:type_name -> google.protobuf.Duration
+	43, // 19: carisma.mesh.v1.AwaitProxiesRequest.timeout:type_name -> google.protobuf.Duration
 	34, // 20: carisma.mesh.v1.GetRoutesResponse.nodes:type_name -> carisma.mesh.v1.NodeRoutes
 	35, // 21: carisma.mesh.v1.NodeRoutes.ingress:type_name -> carisma.mesh.v1.Route
 	35, // 22: carisma.mesh.v1.NodeRoutes.egress:type_name -> carisma.mesh.v1.Route
 	4,  // 23: carisma.mesh.v1.Route.class:type_name -> carisma.mesh.v1.RouteClass
 	38, // 24: carisma.mesh.v1.GetProxiesResponse.proxies:type_name -> carisma.mesh.v1.Proxy
-	41, // 25: carisma.mesh.v1.Proxy.connected:type_name -> google.protobuf.Timestamp
-	39, // 26: carisma.mesh.v1.Proxy.types:type_name -> carisma.mesh.v1.ResourceTypeStatus
-	41, // 27: carisma.mesh.v1.ResourceTypeStatus.sent:type_name -> google.protobuf.Timestamp
-	41, // 28: carisma.mesh.v1.ResourceTypeStatus.acked:type_name -> google.protobuf.Timestamp
-	40, // 29: carisma.mesh.v1.ResourceTypeStatus.nacks:type_name -> carisma.mesh.v1.Nack
-	41, // 30: carisma.mesh.v1.Nack.since:type_name -> google.protobuf.Timestamp
-	7,  // 31: carisma.mesh.v1.NodeRegistry.Register:input_type -> carisma.mesh.v1.RegisterRequest
-	9,  // 32: carisma.mesh.v1.NodeRegistry.KeepAlive:input_type -> carisma.mesh.v1.KeepAliveRequest
-	11, // 33: carisma.mesh.v1.NodeRegistry.ListNodes:input_type -> carisma.mesh.v1.ListNodesRequest
-	15, // 34: carisma.mesh.v1.ServiceRegistry.Synchronize:input_type -> carisma.mesh.v1.SynchronizeRequest
-	18, // 35: carisma.mesh.v1.ServiceRegistry.Update:input_type -> carisma.mesh.v1.UpdateRequest
-	20, // 36: carisma.mesh.v1.ServiceRegistry.ListServices:input_type -> carisma.mesh.v1.ListServicesRequest
-	23, // 37: carisma.mesh.v1.ServiceRegistry.WatchServices:input_type -> carisma.mesh.v1.WatchServicesRequest
-	28, // 38: carisma.mesh.v1.ServiceRegistry.PutDescriptors:input_type -> carisma.mesh.v1.PutDescriptorsRequest
-	30, // 39: carisma.mesh.v1.ServiceRegistry.GetDescriptors:input_type -> carisma.mesh.v1.GetDescriptorsRequest
-	25, // 40: carisma.mesh.v1.ServiceRegistry.AwaitProxies:input_type -> carisma.mesh.v1.AwaitProxiesRequest
-	32, // 41: carisma.mesh.v1.Status.GetRoutes:input_type -> carisma.mesh.v1.GetRoutesRequest
-	36, // 42: carisma.mesh.v1.Status.GetProxies:input_type -> carisma.mesh.v1.GetProxiesRequest
-	8,  // 43: carisma.mesh.v1.NodeRegistry.Register:output_type -> carisma.mesh.v1.RegisterResponse
-	10, // 44: carisma.mesh.v1.NodeRegistry.KeepAlive:output_type -> carisma.mesh.v1.KeepAliveResponse
-	12, // 45: carisma.mesh.v1.NodeRegistry.ListNodes:output_type -> carisma.mesh.v1.ListNodesResponse
-	16, // 46: carisma.mesh.v1.ServiceRegistry.Synchronize:output_type -> carisma.mesh.v1.SynchronizeResponse
-	19, // 47: carisma.mesh.v1.ServiceRegistry.Update:output_type -> carisma.mesh.v1.UpdateResponse
-	21, // 48: carisma.mesh.v1.ServiceRegistry.ListServices:output_type -> carisma.mesh.v1.ListServicesResponse
-	24, // 49: carisma.mesh.v1.ServiceRegistry.WatchServices:output_type -> carisma.mesh.v1.WatchServicesResponse
-	29, // 50: carisma.mesh.v1.ServiceRegistry.PutDescriptors:output_type -> carisma.mesh.v1.PutDescriptorsResponse
-	31, // 51: carisma.mesh.v1.ServiceRegistry.GetDescriptors:output_type -> carisma.mesh.v1.GetDescriptorsResponse
-	26, // 52: carisma.mesh.v1.ServiceRegistry.AwaitProxies:output_type -> carisma.mesh.v1.AwaitProxiesResponse
-	33, // 53: carisma.mesh.v1.Status.GetRoutes:output_type -> carisma.mesh.v1.GetRoutesResponse
-	37, // 54: carisma.mesh.v1.Status.GetProxies:output_type -> carisma.mesh.v1.GetProxiesResponse
-	43, // [43:55] is the sub-list for method output_type
-	31, // [31:43] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	41, // 25: carisma.mesh.v1.GetProxiesResponse.counters:type_name -> carisma.mesh.v1.GetProxiesResponse.CountersEntry
+	42, // 26: carisma.mesh.v1.Proxy.connected:type_name -> google.protobuf.Timestamp
+	39, // 27: carisma.mesh.v1.Proxy.types:type_name -> carisma.mesh.v1.ResourceTypeStatus
+	42, // 28: carisma.mesh.v1.ResourceTypeStatus.sent:type_name -> google.protobuf.Timestamp
+	42, // 29: carisma.mesh.v1.ResourceTypeStatus.acked:type_name -> google.protobuf.Timestamp
+	40, // 30: carisma.mesh.v1.ResourceTypeStatus.nacks:type_name -> carisma.mesh.v1.Nack
+	42, // 31: carisma.mesh.v1.Nack.since:type_name -> google.protobuf.Timestamp
+	7,  // 32: carisma.mesh.v1.NodeRegistry.Register:input_type -> carisma.mesh.v1.RegisterRequest
+	9,  // 33: carisma.mesh.v1.NodeRegistry.KeepAlive:input_type -> carisma.mesh.v1.KeepAliveRequest
+	11, // 34: carisma.mesh.v1.NodeRegistry.ListNodes:input_type -> carisma.mesh.v1.ListNodesRequest
+	15, // 35: carisma.mesh.v1.ServiceRegistry.Synchronize:input_type -> carisma.mesh.v1.SynchronizeRequest
+	18, // 36: carisma.mesh.v1.ServiceRegistry.Update:input_type -> carisma.mesh.v1.UpdateRequest
+	20, // 37: carisma.mesh.v1.ServiceRegistry.ListServices:input_type -> carisma.mesh.v1.ListServicesRequest
+	23, // 38: carisma.mesh.v1.ServiceRegistry.WatchServices:input_type -> carisma.mesh.v1.WatchServicesRequest
+	28, // 39: carisma.mesh.v1.ServiceRegistry.PutDescriptors:input_type -> carisma.mesh.v1.PutDescriptorsRequest
+	30, // 40: carisma.mesh.v1.ServiceRegistry.GetDescriptors:input_type -> carisma.mesh.v1.GetDescriptorsRequest
+	25, // 41: carisma.mesh.v1.ServiceRegistry.AwaitProxies:input_type -> carisma.mesh.v1.AwaitProxiesRequest
+	32, // 42: carisma.mesh.v1.Status.GetRoutes:input_type -> carisma.mesh.v1.GetRoutesRequest
+	36, // 43: carisma.mesh.v1.Status.GetProxies:input_type -> carisma.mesh.v1.GetProxiesRequest
+	8,  // 44: carisma.mesh.v1.NodeRegistry.Register:output_type -> carisma.mesh.v1.RegisterResponse
+	10, // 45: carisma.mesh.v1.NodeRegistry.KeepAlive:output_type -> carisma.mesh.v1.KeepAliveResponse
+	12, // 46: carisma.mesh.v1.NodeRegistry.ListNodes:output_type -> carisma.mesh.v1.ListNodesResponse
+	16, // 47: carisma.mesh.v1.ServiceRegistry.Synchronize:output_type -> carisma.mesh.v1.SynchronizeResponse
+	19, // 48: carisma.mesh.v1.ServiceRegistry.Update:output_type -> carisma.mesh.v1.UpdateResponse
+	21, // 49: carisma.mesh.v1.ServiceRegistry.ListServices:output_type -> carisma.mesh.v1.ListServicesResponse
+	24, // 50: carisma.mesh.v1.ServiceRegistry.WatchServices:output_type -> carisma.mesh.v1.WatchServicesResponse
+	29, // 51: carisma.mesh.v1.ServiceRegistry.PutDescriptors:output_type -> carisma.mesh.v1.PutDescriptorsResponse
+	31, // 52: carisma.mesh.v1.ServiceRegistry.GetDescriptors:output_type -> carisma.mesh.v1.GetDescriptorsResponse
+	26, // 53: carisma.mesh.v1.ServiceRegistry.AwaitProxies:output_type -> carisma.mesh.v1.AwaitProxiesResponse
+	33, // 54: carisma.mesh.v1.Status.GetRoutes:output_type -> carisma.mesh.v1.GetRoutesResponse
+	37, // 55: carisma.mesh.v1.Status.GetProxies:output_type -> carisma.mesh.v1.GetProxiesResponse
+	44, // [44:56] is the sub-list for method output_type
+	32, // [32:44] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_carisma_mesh_v1_mesh_proto_init() }
@@ -2726,7 +2744,7 @@ func file_carisma_mesh_v1_mesh_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_carisma_mesh_v1_mesh_proto_rawDesc), len(file_carisma_mesh_v1_mesh_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   36,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -11,7 +11,10 @@
 // without an id is UNAUTHENTICATED, with an unknown one NOT_FOUND, with one that
 // another registration superseded ABORTED, after the lease expired
 // FAILED_PRECONDITION, with a stale epoch ABORTED (CAR-13). A request that only
-// reads is answered to operators' tools without an id.
+// reads is answered to operators' tools without an id. A message above 8 MiB, and
+// more registrations or changes than a peer or a node has any use for, are
+// RESOURCE_EXHAUSTED. A node that gives no digest within 30 s of its registration
+// is lost, and its KeepAlive ends DEADLINE_EXCEEDED.
 
 package meshv1
 
