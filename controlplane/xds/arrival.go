@@ -11,11 +11,21 @@ import (
 // An instance that comes is shown to other nodes only once the proxy of its own
 // node has acknowledged it at the ingress: a caller's proxy may be the quicker one,
 // and its calls would find nothing there. It is the mirror of a move's end, where
-// the ingress goes last.
+// the ingress goes last. So an owner that comes back takes over from the one that
+// stood in for it when it can serve, and not before (CAR-43).
 
-// arrivalPatience is how long an ingress may take. A proxy that does not answer
-// delays nobody for longer.
-const arrivalPatience = 500 * time.Millisecond
+// arrivalPatience is how long an ingress may take where nothing else serves
+// meanwhile: then a call may as well try.
+const arrivalPatience = 2 * time.Second
+
+// ingressState is how far the ingress of a node is with a service.
+type ingressState uint8
+
+const (
+	ingressAbsent  ingressState = iota // the node's proxy is not connected
+	ingressPending                     // it has not acknowledged all that the service needs
+	ingressReady
+)
 
 // arrivals is what the translator knows of instances by mesh name and node id.
 type arrivals struct {
@@ -29,7 +39,7 @@ func newArrivals() arrivals {
 
 // take looks at a service that changed. What was there before the control plane
 // settled is admitted as it is (CAR-50), and so is what has no proxy to wait for.
-func (a *arrivals) take(name string, s *registry.Service, settled bool, connected func(node string) bool, now time.Time) {
+func (a *arrivals) take(name string, s *registry.Service, settled bool, state func(node, service string) ingressState, now time.Time) {
 	admitted, arriving := map[string]bool{}, map[string]time.Time{}
 	if s != nil {
 		for _, inst := range s.Instances {
@@ -37,13 +47,20 @@ func (a *arrivals) take(name string, s *registry.Service, settled bool, connecte
 			until, waits := a.arriving[name][id]
 			switch {
 			case !inst.Up || inst.Node.Proxy == nil:
-			case a.admitted[name][id], !settled, !connected(id):
+			case a.admitted[name][id], !settled:
 				admitted[id] = true
 			case waits:
 				arriving[id] = until
 			default:
 				arriving[id] = now.Add(arrivalPatience)
 			}
+		}
+	}
+	alone := len(admitted) == 0
+	for id := range arriving {
+		if alone && state(id, name) == ingressAbsent {
+			delete(arriving, id)
+			admitted[id] = true
 		}
 	}
 	keep(a.admitted, name, admitted)
@@ -58,14 +75,17 @@ func keep[V any](m map[string]map[string]V, name string, v map[string]V) {
 	m[name] = v
 }
 
-// admit ends the wait of those that are ready or whose time is over, and returns
-// the names of their services and when to look again.
-func (a *arrivals) admit(ready func(node, service string) bool, now time.Time) (changed map[string]bool, next time.Time) {
+// admit ends the wait of those that are ready, and where nothing else serves of
+// those whose time is over, and returns the names of their services and when to
+// look again.
+func (a *arrivals) admit(state func(node, service string) ingressState, now time.Time) (changed map[string]bool, next time.Time) {
 	changed = map[string]bool{}
 	for name, nodes := range a.arriving {
+		alone := len(a.admitted[name]) == 0
 		for id, until := range nodes {
-			if !ready(id, name) && now.Before(until) {
-				if next.IsZero() || until.Before(next) {
+			is := state(id, name)
+			if over := is == ingressAbsent || !now.Before(until); is != ingressReady && (!alone || !over) {
+				if alone && (next.IsZero() || until.Before(next)) {
 					next = until
 				}
 				continue
@@ -108,21 +128,19 @@ func (a *arrivals) seen(node string, s *registry.Service) *registry.Service {
 	return &seen
 }
 
-// connected reports whether the node has a proxy that can be waited for.
-func (c *Cache) connected(id string) bool {
+// ingress tells how far the node's proxy is with a service at its ingress: with the
+// service, and, if it has just begun, with the listener and its routes.
+func (c *Cache) ingress(id, service string) ingressState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := c.nodes[id]
-	return n != nil && n.stream != nil && n.stream.subs[resourcev3.ClusterType] != nil
-}
-
-// atIngress reports whether the node's proxy has acknowledged a service at its
-// ingress, or cannot be waited for any more.
-func (c *Cache) atIngress(id, service string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := c.nodes[id]
-	return n == nil || n.stream == nil || n.took(ingressCluster(service))
+	switch n := c.nodes[id]; {
+	case n == nil || n.stream == nil || n.stream.subs[resourcev3.ClusterType] == nil:
+		return ingressAbsent
+	case n.took(ingressCluster(service)) && n.has(resourcev3.ListenerType, ingressName) && n.has(resourcev3.RouteType, ingressName):
+		return ingressReady
+	default:
+		return ingressPending
+	}
 }
 
 // setArriving says for which services Await has to wait whatever the proxies have.

@@ -17,9 +17,16 @@ func TestArrivals(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
 	a := newArrivals()
-	connected := func(id string) bool { return id != "unconnected" }
-	took := map[string]bool{}
-	ready := func(id, _ string) bool { return took[id] }
+	took, absent := map[string]bool{}, map[string]bool{}
+	state := func(id, _ string) ingressState {
+		switch {
+		case absent[id]:
+			return ingressAbsent
+		case took[id]:
+			return ingressReady
+		}
+		return ingressPending
+	}
 	instance := func(id string) *registry.Instance {
 		return &registry.Instance{Up: true, Node: &registry.Node{Node: store.Node{ID: id, Proxy: &store.Proxy{}}}}
 	}
@@ -37,50 +44,60 @@ func TestArrivals(t *testing.T) {
 		return ids
 	}
 
-	// CAR-50: what is there at the start, or has no proxy to wait for, counts at once.
-	a.take("s", s("first"), false, connected, now)
-	both := s("first", "unconnected")
-	a.take("s", both, true, connected, now)
-	require.Equal(t, []string{"first", "unconnected"}, sees("x", both))
-
-	three := s("first", "unconnected", "new")
-	a.take("s", three, true, connected, now)
-	require.Equal(t, []string{"first", "unconnected"}, sees("x", three))
-	require.Equal(t, []string{"first", "unconnected", "new"}, sees("new", three), "its own node sees it")
-	changed, next := a.admit(ready, now)
-	require.Empty(t, changed)
-	require.Equal(t, now.Add(arrivalPatience), next)
+	// CAR-50: what is there at the start counts at once.
+	a.take("s", s("first"), false, state, now)
+	both := s("first", "new")
+	a.take("s", both, true, state, now)
+	require.Equal(t, []string{"first"}, sees("x", both))
+	require.Equal(t, []string{"first", "new"}, sees("new", both), "its own node sees it")
+	changed, next := a.admit(state, now.Add(time.Hour))
+	require.Empty(t, changed, "something else serves")
+	require.Zero(t, next)
+	absent["new"] = true
+	changed, _ = a.admit(state, now)
+	require.Empty(t, changed, "its proxy is still to come")
+	delete(absent, "new")
 	took["new"] = true
-	changed, next = a.admit(ready, now)
+	changed, next = a.admit(state, now)
 	require.Equal(t, map[string]bool{"s": true}, changed)
 	require.Zero(t, next)
-	require.Equal(t, []string{"first", "unconnected", "new"}, sees("x", three))
-	a.take("s", three, true, connected, now)
+	require.Equal(t, []string{"first", "new"}, sees("x", both))
+	a.take("s", both, true, state, now)
 	require.Empty(t, a.arriving, "who is admitted stays so")
 
-	// Who went arrives anew; a slow ingress delays for a while only.
+	// Who went arrives anew.
 	down := s("first", "new")
 	down.Instances[1].Up = false
-	a.take("s", down, true, connected, now)
+	a.take("s", down, true, state, now)
 	took["new"] = false
 	again := s("first", "new")
-	a.take("s", again, true, connected, now)
+	a.take("s", again, true, state, now)
 	require.Equal(t, []string{"first"}, sees("x", again))
-	a.take("s", again, true, connected, now.Add(time.Second))
-	changed, _ = a.admit(ready, now.Add(arrivalPatience-1))
+
+	// Where nothing else serves, a slow ingress delays for a while only.
+	again.Instances[0].Up = false
+	a.take("s", again, true, state, now.Add(time.Second))
+	changed, next = a.admit(state, now.Add(arrivalPatience-1))
 	require.Empty(t, changed)
-	changed, _ = a.admit(ready, now.Add(arrivalPatience))
+	require.Equal(t, now.Add(arrivalPatience), next)
+	changed, _ = a.admit(state, now.Add(arrivalPatience))
 	require.NotEmpty(t, changed)
 	require.Equal(t, []string{"first", "new"}, sees("x", again))
 
-	a.take("s", nil, true, connected, now)
+	// And one without a proxy to wait for counts at once.
+	a.take("s", nil, true, state, now)
+	absent["unconnected"] = true
+	a.take("s", s("unconnected"), true, state, now)
+	require.Equal(t, []string{"unconnected"}, sees("x", s("unconnected")))
+
+	a.take("s", nil, true, state, now)
 	require.Empty(t, a.admitted)
 
 	// While an owner that comes back arrives, the one that stood in for it goes on.
-	a.take("s", s("second"), false, connected, now)
+	a.take("s", s("second"), false, state, now)
 	back := s("owner", "second", "third")
 	back.Instances[1].Standby, back.Instances[2].Standby = true, true
-	a.take("s", back, true, connected, now)
+	a.take("s", back, true, state, now)
 	require.Equal(t, []string{"second"}, sees("x", back))
 	require.False(t, a.seen("x", back).Instances[0].Standby)
 	require.True(t, back.Instances[1].Standby, "the snapshot is as it was")

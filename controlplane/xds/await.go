@@ -61,24 +61,27 @@ func clustersOf(service string) []string {
 
 // took reports whether the node's proxy has what there is of clusters.
 func (n *node) took(names ...string) bool {
-	for _, t := range []string{resourcev3.ClusterType, resourcev3.EndpointType} {
-		set, sub := n.sets[t], n.stream.subs[t]
-		for _, name := range names {
-			r := set.resources[name]
-			switch {
-			case r == nil && t == resourcev3.EndpointType:
-				// Goes with its cluster.
-			case sub == nil:
-				if r != nil { // it has not asked yet
-					return false
-				}
-			case sub.sotw != nil || sub.world.has != "":
-				if sub.flight != nil || len(sub.dirty) > 0 {
-					return false
-				}
-			case !sub.agrees(name, r, set.apart[name] != nil):
+	return n.has(resourcev3.ClusterType, names...) && n.has(resourcev3.EndpointType, names...)
+}
+
+// has reports whether the node's proxy has what there is under names of a type.
+func (n *node) has(typeURL string, names ...string) bool {
+	set, sub := n.sets[typeURL], n.stream.subs[typeURL]
+	for _, name := range names {
+		r := set.resources[name]
+		switch {
+		case r == nil && typeURL == resourcev3.EndpointType:
+			// Goes with its cluster.
+		case sub == nil:
+			if r != nil { // it has not asked yet
 				return false
 			}
+		case sub.sotw != nil || sub.world.has != "":
+			if sub.flight != nil || len(sub.dirty) > 0 {
+				return false
+			}
+		case !sub.agrees(name, r, set.apart[name] != nil):
+			return false
 		}
 	}
 	return true

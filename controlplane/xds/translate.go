@@ -54,14 +54,16 @@ func (t *Translator) Run(ctx context.Context, r *registry.Registry) {
 func (t *Translator) next(ctx context.Context, sub *registry.Subscription) (changes registry.Changes, ok bool) {
 	for {
 		news, unlisten := t.cache.listen()
-		arrived, next := t.arrivals.admit(t.cache.atIngress, time.Now())
+		arrived, next := t.arrivals.admit(t.cache.ingress, time.Now())
 		if len(arrived) > 0 {
 			unlisten()
 			return registry.Changes{Services: arrived}, true
 		}
 		over := time.NewTimer(time.Until(next))
-		if next.IsZero() { // nothing arrives
+		if next.IsZero() {
 			over.Stop()
+		}
+		if len(t.arrivals.arriving) == 0 {
 			news = nil
 		}
 		more := false
@@ -106,7 +108,7 @@ func (t *Translator) Translate(snap *registry.Snapshot, changes registry.Changes
 	}
 	for name := range changes.Services {
 		// What comes with the news that all is there was there all the time.
-		t.arrivals.take(name, snap.Services[name], t.settled, t.cache.connected, time.Now())
+		t.arrivals.take(name, snap.Services[name], t.settled, t.cache.ingress, time.Now())
 	}
 	t.settled = snap.Settled
 	t.cache.setArriving(t.arrivals.arriving)

@@ -85,7 +85,7 @@ func TestLegacyToNew(t *testing.T) {
 
 	_, err = client.Purge(t.Context(), &climatev1.ClimatePurgeRequest{Strength: 7}, authority)
 	require.NoError(t, err)
-	require.EqualValues(t, 7, <-left.purged)
+	require.EqualValues(t, 7, await(t, left.purged))
 
 	watch, err := client.WatchTargetTemperature(t.Context(), &climatev1.ClimateWatchTargetTemperatureRequest{}, authority)
 	require.NoError(t, err)
@@ -204,8 +204,8 @@ func TestNewToLegacy(t *testing.T) {
 	})
 	require.NoError(t, err)
 	defer sub.Close()
-	first := <-ranges
-	require.Less(t, <-ranges, first)
+	first := await(t, ranges)
+	require.Less(t, await(t, ranges), first)
 
 	// On its own node the service is called directly, on rear through center's
 	// ingress: the caller sees no difference (CAR-26, 27, 30).

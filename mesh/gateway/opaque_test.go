@@ -134,7 +134,7 @@ networks:
 	require.EqualValues(t, 0x2B, resp.Code)
 	require.Equal(t, []byte{9, 8}, resp.Payload)
 	require.NoError(t, c.Send(t.Context(), 3, false, []byte("psst")))
-	require.Equal(t, "psst", <-told.told)
+	require.Equal(t, "psst", await(t, told.told))
 
 	notes := make(chan string, 16)
 	sub, err := c.Subscribe(t.Context(), runtime.SubscribeConfig{
@@ -143,9 +143,9 @@ networks:
 	})
 	require.NoError(t, err)
 	defer sub.Close()
-	require.Equal(t, "8002 value", <-notes)
+	require.Equal(t, "8002 value", await(t, notes))
 	require.NoError(t, offering.Notify(0x8001, []byte("bang")))
-	require.Equal(t, "8001 bang", <-notes)
+	require.Equal(t, "8001 bang", await(t, notes))
 
 	// It goes: the offer is withdrawn, gRPC callers are told why; it comes again.
 	offering.Stop()
@@ -156,10 +156,10 @@ networks:
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	require.Contains(t, errorDetail(t, err).GetReason(), "stopped")
 	offering, _ = offerStrange(t, ecu)
-	require.Equal(t, "8002 value", <-notes, "the client subscribes again by itself")
+	require.Equal(t, "8002 value", await(t, notes), "the client subscribes again by itself")
 
 	require.NoError(t, offering.Notify(0x8001, nil))
-	require.Equal(t, "8001 ", <-notes)
+	require.Equal(t, "8001 ", await(t, notes))
 	s := v.center.status(t)
 	require.True(t, slices.ContainsFunc(s.Instances, func(i gateway.InstanceStatus) bool {
 		return i.Name == strangeName && i.Exposures[0].State == "exposed"

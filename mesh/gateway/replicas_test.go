@@ -162,10 +162,10 @@ func TestSOMEIPClientOfReplicas(t *testing.T) {
 	})
 	require.NoError(t, err)
 	defer sub.Close()
-	<-items
+	await(t, items)
 	first := sign.Load()
 	for range 50 {
-		<-items
+		await(t, items)
 		leg()
 		require.Equal(t, first, sign.Load(), "it stays with its replica")
 	}
@@ -200,10 +200,7 @@ func TestSOMEIPClientOfReplicas(t *testing.T) {
 
 	// The one that it watches dies: the subscription fails over.
 	stays.kill()
-	require.Eventually(t, func() bool {
-		<-items
-		return sign.Load() == 3
-	}, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return sign.Load() == 3 }, patience, time.Millisecond)
 	require.Eventually(t, func() bool { return call() == nil }, patience, time.Millisecond)
 	require.EqualValues(t, 1, sightings.Load(), "one offer, and never another word")
 }

@@ -115,17 +115,71 @@ func TestTwoGatewaysOneNetwork(t *testing.T) {
 	}
 
 	// The owner of the ECU goes: the other has it already, and exposes what it did.
-	// Then it comes back, and takes no exposure away from the other.
+	// Then it comes back, takes no exposure away from the other, and no call fails
+	// (CAR-43): the other serves the ECU until it does.
 	require.NoError(t, gateways[owner].stop())
 	eventually(t, call)
 	require.Eventually(t, func() bool { return exposer() == standby }, patience, time.Millisecond, "its exposure, too")
+	ended := steadily(call)
 	gateways[owner].start(t)
 	v.owner(t, leftName)
 	require.Eventually(t, func() bool { return gateways[owner].exposure(t) == "standby" }, patience, time.Millisecond)
 	require.Equal(t, standby, exposer())
-	// While the import changes hands a call may still meet the one that gave it up;
-	// from then on none does.
+	for range 100 {
+		require.NoError(t, call(t.Context()))
+	}
+	require.NoError(t, ended())
+}
+
+// steadily calls until the returned function is called, which returns the first
+// error of a call.
+func steadily(call func(context.Context) error) (ended func() error) {
+	stop, called := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				called <- nil
+				return
+			default:
+			}
+			if err := call(context.Background()); err != nil {
+				called <- err
+				return
+			}
+		}
+	}()
+	return func() error { close(stop); return <-called }
+}
+
+// Issue 4, item 5: an owner that is killed says nothing. Its lease ends, the standby
+// takes over, and when the other comes back no call fails.
+func TestOwnerKilled(t *testing.T) {
+	v := newVehicle(t)
+	v.center.start(t)
+	second := v.second(t)
+	gateways := map[string]*hpc{"rear": v.rear, "second": second}
+	kill := map[string]func(){"rear": v.rear.spawn(t), "second": second.spawn(t)}
+	offerClimate(t, v.host(t, "127.78.1.2", runtime.Range{First: 0x1400, Last: 0x14ff}), "left", 1)
+	owner, _ := v.owner(t, leftName)
+	call := describe(climatev1.NewClimateClient(dial(t, v.center.egress)), grpc.CallAuthority(leftName))
 	eventually(t, call)
+	kill[owner]()
+	require.Eventually(t, func() bool {
+		err := call(t.Context())
+		if err != nil {
+			require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
+		}
+		return err == nil
+	}, patience, time.Millisecond, "a lease, and what a busy machine adds")
+
+	ended := steadily(call)
+	gateways[owner].spawn(t) // it adopts the Envoy that it left
+	v.owner(t, leftName)
+	for range 100 {
+		require.NoError(t, call(t.Context()))
+	}
+	require.NoError(t, ended())
 }
 
 // A gateway hands an ECU over to another that sees it: calls go on, and its watches
@@ -151,21 +205,7 @@ func TestHandOver(t *testing.T) {
 		return w
 	}
 	stream := watch()
-	stop, called := make(chan struct{}), make(chan error, 1)
-	go func() {
-		for {
-			select {
-			case <-stop:
-				called <- nil
-				return
-			default:
-			}
-			if err := call(context.Background()); err != nil {
-				called <- err
-				return
-			}
-		}
-	}()
+	ended := steadily(call)
 	var steps []string
 	require.NoError(t, gateway.RemoveService(t.Context(), gateways[owner].state, leftName, 100*time.Millisecond,
 		func(s gateway.Step) { steps = append(steps, s.Name) }))
@@ -174,8 +214,7 @@ func TestHandOver(t *testing.T) {
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	require.Equal(t, "moved to node "+standby, errorDetail(t, err).GetReason())
 	watch()
-	close(stop)
-	require.NoError(t, <-called)
+	require.NoError(t, ended())
 	require.ErrorContains(t, gateway.RemoveService(t.Context(), gateways[standby].state, leftName, time.Second,
 		func(gateway.Step) {}), "no other gateway sees")
 }

@@ -1,12 +1,14 @@
 package gateway_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -77,6 +79,10 @@ func envoyProgram(t *testing.T) string {
 
 func logger(t *testing.T) *slog.Logger {
 	t.Helper()
+	return newLogger()
+}
+
+func newLogger() *slog.Logger {
 	if os.Getenv("CARISMA_TEST_LOG") == "" {
 		return slog.New(slog.DiscardHandler)
 	}
@@ -158,7 +164,39 @@ state: %s
 interfaces: [%s]
 %s`, name, role, address, ports[0], address, ports[1], v.controlPlane, h.state, root, rest)
 	require.NoError(t, os.WriteFile(h.file, []byte(text), 0o600))
+	_, err = fmt.Fprintln(guard, h.state)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if err := envoy.EndOrphan(h.state); err != nil {
+			t.Error(err)
+		}
+	})
 	return h
+}
+
+// spawn runs the gateway in a process of its own, waits until it is ready and
+// returns what kills it.
+func (h *hpc) spawn(t *testing.T) (kill func()) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), asGateway+"="+h.file)
+	cmd.Stdout, cmd.Stderr = w, os.Stderr
+	err = cmd.Start()
+	w.Close()
+	require.NoError(t, err)
+	kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill() // else it has ended
+		_ = cmd.Wait()         // it was killed
+	})
+	t.Cleanup(kill)
+	require.NoError(t, r.SetReadDeadline(time.Now().Add(patience)))
+	line, err := bufio.NewReader(r).ReadString('\n')
+	require.NoError(t, err, "gateway %s is not ready", h.file)
+	require.Equal(t, "ready\n", line)
+	return kill
 }
 
 // start runs the gateway and waits until it is ready.
@@ -177,6 +215,17 @@ func (h *hpc) start(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatalf("gateway %s is not ready; its Envoy: %s", node.Name, read(filepath.Join(h.state, "envoy.log")))
 	}
+}
+
+// await receives, or ends the test: one that waits for ever cleans up nothing.
+func await[T any](t *testing.T, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(patience):
+		t.Fatal("nothing came")
+	}
+	return v
 }
 
 func read(path string) string {
