@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"carisma.dev/gateway/bridge/byhand"
 	"carisma.dev/gateway/bridge/jsoncodec"
 	"carisma.dev/gateway/codegen/model"
 	"carisma.dev/gateway/codegen/proto"
@@ -195,7 +194,7 @@ func (f *networkFlags) open(ctx context.Context, which someip.InstanceKey) (s *s
 	}()
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	found, err := byhand.Await(ctx, network, which)
+	found, err := network.Await(ctx, which)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (f *findCommand) find(cmd *cobra.Command, a []string) (err error) {
 	defer func() { err = errors.Join(err, stack.Close()) }()
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.wait)
 	defer cancel()
-	found, err := byhand.Look(ctx, network, filter, false)
+	found, err := byhand.Look(ctx, network, filter)
 	if err != nil {
 		return err
 	}

@@ -189,7 +189,7 @@ func (n *notifyCommand) notify(cmd *cobra.Command, element, text string) (err er
 	select {
 	case <-subscribed:
 	case <-waiting.Done():
-		return fmt.Errorf("nobody subscribes to %s of %s: %w", event.Name, byhand.Text(t.key()), context.Cause(waiting))
+		return fmt.Errorf("nobody subscribes to %s of %s: %w", event.Name, t.key(), context.Cause(waiting))
 	}
 	return n.send(cmd.Context(), p, event, text)
 }

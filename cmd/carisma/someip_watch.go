@@ -154,7 +154,7 @@ func (w *watchCommand) watch(cmd *cobra.Command, which someip.InstanceKey, cfg r
 		case <-lost:
 			fmt.Fprintln(cmd.ErrOrStderr(), "some notifications were lost: the output is too slow")
 		case <-refused:
-			return fmt.Errorf("%s refuses eventgroup %04x", byhand.Text(s.Key()), cfg.Eventgroup)
+			return fmt.Errorf("%s refuses eventgroup %04x", s.Key(), cfg.Eventgroup)
 		case <-cmd.Context().Done():
 			return nil
 		}

@@ -5,27 +5,34 @@ import (
 	"fmt"
 )
 
-// Await waits until the instance is offered, for which it looks (FindService).
-// It returns at once if it is, and an error that wraps the cause of the context
-// when that ends before. It must not be called from a callback.
-func (c *Client) Await(ctx context.Context) error {
+// Await waits until an instance that the filter selects is offered, and returns the
+// first one. A filter of a certain service also looks for it (FindService). It returns
+// at once if there is one, and an error that wraps the cause of the context when that
+// ends before. It must not be called from a callback.
+func (n *Network) Await(ctx context.Context, filter Filter) (Availability, error) {
 	watch, stop := context.WithCancel(ctx)
 	defer stop()
-	up := make(chan struct{}, 1)
-	if err := c.n.Observe(watch, c.key, func(a Availability) {
+	first := make(chan Availability, 1)
+	if err := n.Observe(watch, filter, func(a Availability) {
 		if a.Up {
 			select {
-			case up <- struct{}{}:
+			case first <- a:
 			default:
 			}
 		}
 	}); err != nil {
-		return err
+		return Availability{}, err
 	}
 	select {
-	case <-up:
-		return nil
+	case a := <-first:
+		return a, nil
 	case <-ctx.Done():
-		return fmt.Errorf("%s is not offered: %w", c.key, context.Cause(ctx))
+		return Availability{}, fmt.Errorf("%s is not offered: %w", filter, context.Cause(ctx))
 	}
+}
+
+// Await waits until the instance is offered, as Network.Await does.
+func (c *Client) Await(ctx context.Context) error {
+	_, err := c.n.Await(ctx, c.key)
+	return err
 }
