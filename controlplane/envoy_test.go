@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,7 +34,7 @@ func (a *agent) startEnvoy() *envoyProcess {
 		a.tb.Skip("CARISMA_ENVOY names no Envoy binary")
 	}
 	dir := a.tb.TempDir()
-	host, port, err := net.SplitHostPort(a.plane.Addr().String())
+	host, port, err := net.SplitHostPort(cmp.Or(a.ads, a.plane.Addr().String()))
 	require.NoError(a.tb, err)
 	h2 := map[string]any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": map[string]any{
 		"@type":                "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",

@@ -72,6 +72,7 @@ type agent struct {
 	plane *plane
 	req   *meshv1.RegisterRequest
 	id    api.Identity
+	ads   string // where its proxy finds the control plane; "" for straight
 }
 
 func (p *plane) join(tb testing.TB, name, address string) *agent {
