@@ -55,6 +55,16 @@ func (c *clients) release(key someip.InstanceKey) {
 	}
 }
 
+// forget closes the client of an instance, unless somebody holds it.
+func (c *clients) forget(key someip.InstanceKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.all[key]; p != nil && !p.held {
+		_ = p.Close() // never fails
+		delete(c.all, key)
+	}
+}
+
 func (c *clients) evict() bool {
 	for key, p := range c.all {
 		if !p.held {

@@ -46,6 +46,9 @@ func (a *Adapter) Expose(ctx context.Context, inst bridge.Instance, svc bridge.S
 	for _, p := range x.codecs.problems {
 		a.log.Warn("element not exposed", "instance", key, "problem", p)
 	}
+	if err := a.deploy(key, x.iface); err != nil {
+		return err
+	}
 	x.offering, err = a.network.Offer(x.config())
 	if err != nil {
 		return fmt.Errorf("someipadapter: %w", err)

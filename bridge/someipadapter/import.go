@@ -2,6 +2,7 @@ package someipadapter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -118,6 +119,14 @@ func (imp *importing) came(list []bridge.Offer, av runtime.Availability) []bridg
 func (imp *importing) open(known bridge.KnownInterface, typed bool, av runtime.Availability) (present, error) {
 	if !typed {
 		return imp.adapter.newUnknown(av, imp.clients), nil
+	}
+	err := imp.adapter.deploy(av.Key, known.Interface)
+	if errors.Is(err, runtime.ErrInUse) { // by the client from when it was opaque
+		imp.clients.forget(av.Key)
+		err = imp.adapter.deploy(av.Key, known.Interface)
+	}
+	if err != nil {
+		return nil, err
 	}
 	client, err := imp.clients.hold(av.Key)
 	if err != nil {
