@@ -78,7 +78,10 @@ func (w *world) ownEvents(ctx context.Context, instance uint16, f FloodRequest) 
 		OnEvent: func(runtime.Notification) { t.add(1) },
 		OnState: func(s runtime.SubscriptionStatus) {
 			if s.State == runtime.SubscriptionActive {
-				active <- struct{}{}
+				select {
+				case active <- struct{}{}:
+				default: // again, and nobody waits
+				}
 			}
 		},
 	})

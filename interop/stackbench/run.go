@@ -18,6 +18,8 @@ type Options struct {
 	Rounds   int    // of each measurement, in turn
 	Calls    int    // in each round
 	Progress io.Writer
+	Only     []string // parts of Parts; none: all
+	Profiles string   // directory for CPU profiles of our programs; empty: none
 }
 
 // Row is a measurement of our stack beside others, in medians over the rounds.
@@ -61,6 +63,9 @@ func (m *measured) median() float64 {
 // patience bounds one measurement.
 const patience = 30 * time.Second
 
+// collected says how messages share datagrams.
+const collected = "`MessageConfig.Collect`"
+
 // interleave measures each in turn, in rounds, so that what else the machine does
 // concerns all of them.
 func (w *world) interleave(ctx context.Context, what string, all ...*measured) error {
@@ -90,18 +95,31 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
+	stop, err := w.profile()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
 	r := &Result{}
-	for _, part := range []func(context.Context, *Result) error{
-		w.pinned, w.concurrent, w.events, w.coming, w.idling,
+	for i, part := range []func(context.Context, *Result) error{
+		w.pinned, w.concurrent, w.events, w.coming, w.idling, onBytes,
 	} {
+		if len(o.Only) > 0 && !slices.Contains(o.Only, Parts[i]) {
+			continue
+		}
 		if err := part(ctx, r); err != nil {
 			return nil, err
 		}
 	}
-	if r.Micros, err = micros(); err != nil {
-		return nil, err
-	}
 	return r, nil
+}
+
+// Parts names what can be measured by itself.
+var Parts = []string{"call", "calls", "events", "starts", "idle", "bytes"}
+
+func onBytes(_ context.Context, r *Result) (err error) {
+	r.Micros, err = micros()
+	return err
 }
 
 func (r *Result) row(row Row) { r.Rows = append(r.Rows, row) }
@@ -162,7 +180,7 @@ func (w *world) concurrent(ctx context.Context, r *Result) error {
 	r.row(Row{What: what, Unit: "calls/s", Ours: own.median(), Floor: floor.median(), Vsomeip: vs.median()})
 	r.row(Row{
 		What: what + ", several messages a datagram", Unit: "calls/s", Ours: shared.median(), Floor: floor.median(),
-		Vsomeip: vs.median(), Note: fmt.Sprintf("retention %v", retention),
+		Vsomeip: vs.median(), Note: collected,
 	})
 	r.atLeast("calls in flight, over a bare UDP echo", own.median()/floor.median(), 0.7)
 	r.atLeast("calls in flight, several messages a datagram, over vsomeip's", shared.median()/vs.median(), 10)
@@ -200,7 +218,7 @@ func (w *world) eventsOf(ctx context.Context, r *Result, size uint32) error {
 		r.row(Row{What: what + ", burst", Unit: "events/s", Ours: own.median(), Floor: floor.median(), Vsomeip: vs.median()})
 		r.row(Row{
 			What: what + ", burst, several a datagram", Unit: "events/s", Ours: shared.median(), Floor: floor.median(),
-			Vsomeip: vs.median(), Note: fmt.Sprintf("retention %v", retention),
+			Vsomeip: vs.median(), Note: collected,
 		})
 		// At the rate that is aimed at, nothing may be lost.
 		aim := 0.7 * floor.median()

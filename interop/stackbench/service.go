@@ -33,12 +33,9 @@ func Timing(c *runtime.SDConfig) {
 	c.RequestResponseMax = -1
 }
 
-// retention is how long a message waits for others.
-const retention = 100 * time.Microsecond
-
 // SharedDatagrams is the deployment of the instance Shared.
 func SharedDatagrams() runtime.Deployment {
-	m := runtime.MessageConfig{Retention: retention}
+	m := runtime.MessageConfig{Collect: true}
 	return runtime.Deployment{
 		Instance:  key(Shared),
 		Requests:  map[uint16]runtime.MessageConfig{Echo: m},

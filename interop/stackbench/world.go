@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"carisma.dev/gateway/someip/runtime"
 	"carisma.dev/gateway/vehicles/hosts"
@@ -68,6 +69,9 @@ func (w *world) command(ctx context.Context, at netip.Addr, program string, args
 		"CARISMA_NETWORK="+network, "CARISMA_INTERFACE="+network, "CARISMA_ADDRESS="+at.String(),
 		"CARISMA_PREFIX_LEN="+strconv.Itoa(subnet.Bits()), "CARISMA_SD_GROUP="+group.String(),
 		"CARISMA_SD_PORT="+strconv.Itoa(sdPort))
+	if w.o.Profiles != "" {
+		cmd.Env = append(cmd.Env, profileVariable+"="+w.o.Profiles)
+	}
 	cmd.Stderr = w.log
 	return cmd
 }
@@ -76,7 +80,8 @@ func (w *world) command(ctx context.Context, at netip.Addr, program string, args
 type process struct {
 	*exec.Cmd
 
-	in io.WriteCloser
+	in     io.WriteCloser
+	gently bool // it has a profile to write
 }
 
 // serve starts a program on the server of our stack.
@@ -92,12 +97,16 @@ func (w *world) start(host *hosts.Host, cmd *exec.Cmd) (*process, error) {
 	if err := host.Start(cmd); err != nil {
 		return nil, fmt.Errorf("%s: %w", cmd.Path, err)
 	}
-	return &process{cmd, in}, nil
+	return &process{cmd, in, w.o.Profiles != ""}, nil
 }
 
 // end kills the program, as a power cut would.
 func (p *process) end() {
-	_ = p.Process.Kill()
+	if p.gently {
+		_ = p.Process.Signal(syscall.SIGTERM)
+	} else {
+		_ = p.Process.Kill()
+	}
 	_ = p.Wait() // it was killed
 }
 

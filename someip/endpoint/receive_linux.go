@@ -129,24 +129,29 @@ func (b *batch) dropped(i int) (uint32, bool) {
 	return d.drops, true
 }
 
-// receive calls h for each datagram until the socket is closed.
+// receive calls h for each datagram, and end after each batch, until the socket is
+// closed.
 //
 // One RawConn.Read lasts as long as the socket: a batch that is not full has
 // emptied the queue, and a datagram that comes after it leaves a wake-up behind
-// for the poller to find. So a datagram that wakes the receiver costs one system
-// call besides the wait, where reads one by one take a second to learn that the
-// queue is empty. (A thread that blocks in recvmmsg saves the wait too, but keeps
-// its processor from the goroutine that it woke: a call then took five times as
-// long.)
-func (u *UDP) receive(h PacketHandler) {
+// for the poller to find. So a datagram alone costs one system call besides the
+// wait, where reads one by one take a second to learn that the queue is empty.
+// After several datagrams the second is made: under load there are more by then,
+// and to sleep would cost each sender a wake-up. (A thread that blocks in recvmmsg
+// saves the wait too, but keeps its processor from the goroutine that it woke: a
+// call then took five times as long.)
+func (u *UDP) receive(h PacketHandler, end func()) {
 	b := newBatch()
 	defer b.free()
 	_ = u.raw.Read(func(fd uintptr) bool { // ends with net.ErrClosed
 		for {
 			n, err := b.fill(fd)
 			u.deliver(b, n, h)
+			if n > 0 && end != nil {
+				end()
+			}
 			switch {
-			case err == nil && n == batchSize:
+			case err == nil && n > 1:
 			case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNREFUSED):
 				// the second tells of an earlier datagram that was not delivered
 			default:

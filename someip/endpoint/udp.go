@@ -207,7 +207,14 @@ func (u *UDP) Send(to netip.AddrPort, b []byte) error {
 // Serve starts to receive: h is called for each datagram, on one goroutine,
 // until Close. Call it once.
 func (u *UDP) Serve(h PacketHandler) {
-	u.serve.Go(func() { u.receive(h) })
+	u.ServeBatches(h, nil)
+}
+
+// ServeBatches is Serve that tells where what came together ends: end, if not nil, is
+// called on the goroutine of the handler after it had some datagrams, before
+// the socket is asked again.
+func (u *UDP) ServeBatches(h PacketHandler, end func()) {
+	u.serve.Go(func() { u.receive(h, end) })
 }
 
 // Stats returns a snapshot of the counters.

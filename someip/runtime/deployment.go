@@ -72,7 +72,16 @@ type MessageConfig struct {
 	// that one waits for company. 0 and 0: it is sent at once. (vsomeip waits 2 ms
 	// and 5 ms unless told otherwise.)
 	Debounce, Retention time.Duration
+	// Collect lets messages over UDP wait only as long as the process has more of
+	// them ready: until a receiver has handed over all that came together, or the
+	// goroutines that can run have run; at most for Retention, or [DefaultCollect] if
+	// that is 0. So messages share datagrams, and datagrams system calls, under
+	// load, and hardly wait without. Several datagrams of a peer leave with one call.
+	Collect bool
 }
+
+// DefaultCollect bounds the wait of a message that is collected while others are ready.
+const DefaultCollect = time.Millisecond
 
 // E2EConfig says how messages are protected. The sender inserts the E2E header,
 // the receiver checks and removes it: applications never see it (12.1). Each
@@ -148,10 +157,11 @@ type traits struct {
 	guard      *guard // nil: not protected
 
 	debounce, retention time.Duration
+	collect             bool
 }
 
 // waits reports whether messages may wait to share a datagram.
-func (t *traits) waits() bool { return t.debounce+t.retention > 0 }
+func (t *traits) waits() bool { return t.debounce+t.retention > 0 } // collect has a retention
 
 // handled reports whether a message of a size over UDP is more than a datagram that
 // leaves at once.
@@ -161,7 +171,23 @@ func (t *traits) handled(size int) bool {
 
 // wiringOf returns the wiring of an instance, new. n.mu is held.
 func (n *Network) wiringOf(key InstanceKey) (*wiring, error) {
-	return n.compile(n.deploymentOf(key), key)
+	w, err := n.compile(n.deploymentOf(key), key)
+	if err == nil && w.collects() && !n.trains.used.Swap(true) {
+		n.work.Go(n.trains.run)
+	}
+	return w, err
+}
+
+// collects reports whether messages wait for others that are ready.
+func (w *wiring) collects() bool {
+	for _, part := range []map[uint16]*traits{w.requests, w.responses, w.events} {
+		for _, t := range part {
+			if t.collect {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // deploymentOf returns what was deployed for an instance. n.mu is held.
@@ -194,9 +220,12 @@ func (n *Network) compile(d Deployment, key InstanceKey) (*wiring, error) {
 }
 
 func (n *Network) compileMessage(mc MessageConfig, key InstanceKey) (*traits, error) {
-	t := &traits{tp: mc.TP, maxPayload: n.maxPayload(), debounce: mc.Debounce, retention: mc.Retention}
+	t := &traits{tp: mc.TP, maxPayload: n.maxPayload(), debounce: mc.Debounce, retention: mc.Retention, collect: mc.Collect}
 	if mc.Debounce < 0 || mc.Retention < 0 {
 		return nil, errors.New("negative time")
+	}
+	if mc.Collect {
+		t.retention = orDefault(mc.Retention, DefaultCollect)
 	}
 	if mc.MaxPayload > 0 {
 		t.maxPayload = min(t.maxPayload, mc.MaxPayload)

@@ -88,7 +88,7 @@ func newNetwork(cfg NetworkConfig, log *slog.Logger) (*Network, error) {
 	n.requests.idle = make(chan struct{}, 1)
 	n.segments.init(cfg.Reassembly)
 	n.lanes.init()
-	n.trains.init()
+	n.trains.init(&n.stats.sendErrors)
 	n.sources.by = make(map[source][]*remote)
 	client := n.udpConfig(0)
 	client.Ports = endpoint.PortRange(cfg.ClientPorts)

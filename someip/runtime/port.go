@@ -71,7 +71,7 @@ func (n *Network) openPort(number uint16, reliable bool, o *Offering) (*port, er
 	if reliable {
 		p.tcp.Serve(p)
 	} else {
-		p.packets.Serve(func(from netip.AddrPort, b []byte) { p.receive(from, nil, b) })
+		n.serveBatches(p.packets, func(from netip.AddrPort, b []byte) { p.receive(from, nil, b) })
 	}
 	return p, nil
 }

@@ -154,7 +154,7 @@ func (r *remote) greet() {
 
 // serveClient receives from a socket of the client side.
 func (n *Network) serveClient(s endpoint.PacketSocket) {
-	s.Serve(func(from netip.AddrPort, b []byte) {
+	n.serveBatches(s, func(from netip.AddrPort, b []byte) {
 		n.receiveClient(arrival{by: overUDP, from: from, to: s.LocalAddr(), socket: s}, b)
 	})
 }

@@ -40,6 +40,40 @@ func notNil(u *endpoint.UDP, err error) (endpoint.PacketSocket, error) {
 	return u, nil
 }
 
+// batchSocket is a socket that tells what came together, as [endpoint.UDP] does.
+type batchSocket interface {
+	ServeBatches(h endpoint.PacketHandler, end func())
+}
+
+// serveBatches receives from a socket. What is collected while h has what came
+// together leaves after it.
+func (n *Network) serveBatches(s endpoint.PacketSocket, h endpoint.PacketHandler) {
+	b, ok := s.(batchSocket)
+	if !ok {
+		s.Serve(func(from netip.AddrPort, data []byte) {
+			if n.trains.used.Load() {
+				n.trains.begin()
+				defer n.trains.end()
+			}
+			h(from, data)
+		})
+		return
+	}
+	begun := false // one goroutine has both functions
+	b.ServeBatches(func(from netip.AddrPort, data []byte) {
+		if !begun && n.trains.used.Load() {
+			begun = true
+			n.trains.begin()
+		}
+		h(from, data)
+	}, func() {
+		if begun {
+			begun = false
+			n.trains.end()
+		}
+	})
+}
+
 // multicastGroups are the groups whose events are received.
 type multicastGroups interface {
 	Join(group netip.AddrPort) error

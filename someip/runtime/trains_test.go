@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +38,15 @@ func (r *recorder) Send(_ netip.AddrPort, b []byte) error {
 	return nil
 }
 
+func (r *recorder) SendBatch(batch []endpoint.Datagram) (int, error) {
+	for _, d := range batch {
+		if err := r.Send(d.To, d.Data); err != nil {
+			return 0, err
+		}
+	}
+	return len(batch), nil
+}
+
 // boarding is a message that is sent some time after the one before.
 type boarding struct {
 	wait                time.Duration
@@ -50,7 +61,7 @@ func travel(t *testing.T, script ...boarding) []string {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{start: time.Now()}
 		var ts trains
-		ts.init()
+		ts.init(new(atomic.Uint64))
 		for _, s := range script {
 			time.Sleep(s.wait) // of the fake clock
 			m := someip.NewNotification(1, uint16(s.id), 1, 1, make([]byte, s.size))
@@ -118,7 +129,7 @@ func TestTrains(t *testing.T) {
 func TestTrainsAreBounded(t *testing.T) {
 	r := &recorder{}
 	var ts trains
-	ts.init()
+	ts.init(new(atomic.Uint64))
 	defer ts.close()
 	b := someip.NewNotification(1, 'a', 1, 1, make([]byte, 1400)).Append(nil)
 	tr := track{r, netip.AddrPort{}}
@@ -138,10 +149,108 @@ func TestTrainsDoNotAllocate(t *testing.T) {
 	require.NoError(t, err)
 	defer u.Close()
 	var ts trains
-	ts.init()
+	ts.init(new(atomic.Uint64))
 	defer ts.close()
 	b := someip.NewNotification(1, 'a', 1, 1, make([]byte, 700)).Append(nil)
 	tr := track{u, u.LocalAddr()}
 	hour := &traits{retention: time.Hour}
 	require.LessOrEqual(t, testing.AllocsPerRun(500, func() { _ = ts.send(tr, hour, time.Now(), b) }), 0.1)
+}
+
+// What is ready together leaves together, without a timer.
+func TestTrainsOfWhatIsReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{start: time.Now()}
+		var ts trains
+		ts.init(new(atomic.Uint64))
+		tr := track{r, netip.AddrPort{}}
+		send := func(id rune, size int, traits traits) {
+			m := someip.NewNotification(1, uint16(id), 1, 1, make([]byte, size))
+			require.NoError(t, ts.send(tr, &traits, time.Now(), m.Append(nil)))
+		}
+		eager := traits{collect: true, retention: DefaultCollect}
+
+		ts.begin()
+		send('a', 0, eager)
+		send('b', 0, traits{retention: time.Minute})
+		send('c', 1400, eager)
+		require.Empty(t, r.log, "a receiver has more")
+		ts.end()
+		require.Equal(t, []string{"0s ab", "0s c"}, r.log)
+
+		r.log = nil
+		ts.begin() // it does not end
+		send('d', 0, eager)
+		time.Sleep(2 * DefaultCollect)
+		synctest.Wait()
+		require.Equal(t, []string{"1ms d"}, r.log)
+
+		r.log = nil
+		for range maxTrains {
+			send('e', 1400, eager)
+		}
+		require.Len(t, r.log, maxTrains, "more do not wait")
+		ts.begin()
+		ts.end()
+		ts.end()
+
+		r.log, r.start = nil, time.Now()
+		var flusher sync.WaitGroup
+		flusher.Go(ts.run)
+		send('f', 0, eager)
+		send('g', 0, eager)
+		synctest.Wait()
+		ts.close()
+		flusher.Wait()
+		require.NotContains(t, strings.Join(r.log, " "), "ms")
+		require.Contains(t, strings.Join(r.log, " "), "g")
+	})
+}
+
+// blocker is a socket that holds datagrams up.
+type blocker struct {
+	endpoint.PacketSocket
+
+	in, out chan struct{}
+	sent    atomic.Int64
+}
+
+func (b *blocker) Send(netip.AddrPort, []byte) error {
+	b.in <- struct{}{}
+	<-b.out
+	b.sent.Add(1)
+	return nil
+}
+
+func (b *blocker) SendBatch(batch []endpoint.Datagram) (int, error) {
+	b.in <- struct{}{}
+	<-b.out
+	b.sent.Add(int64(len(batch)))
+	return len(batch), nil
+}
+
+// Who sends more than the socket takes waits, and loses nothing.
+func TestTrainsHoldTheSenderUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &blocker{in: make(chan struct{}, 100), out: make(chan struct{})}
+		var ts trains
+		ts.init(new(atomic.Uint64))
+		m := someip.NewNotification(1, 'a', 1, 1, make([]byte, 1400)).Append(nil)
+		const total = 3 * maxTrains
+		done := false
+		var sender sync.WaitGroup
+		sender.Go(func() {
+			for range total {
+				require.NoError(t, ts.send(track{b, netip.AddrPort{}}, &traits{collect: true, retention: DefaultCollect}, time.Now(), m))
+			}
+			done = true
+		})
+		synctest.Wait()
+		require.Len(t, b.in, 1)
+		require.False(t, done)
+		close(b.out)
+		sender.Wait()
+		ts.close()
+		require.EqualValues(t, total, b.sent.Load())
+	})
 }

@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"carisma.dev/gateway/interop/docs"
@@ -32,9 +34,17 @@ func run() (err error) {
 	rounds := flag.Int("rounds", 3, "rounds of each measurement")
 	calls := flag.Int("calls", 10000, "calls in a round")
 	core := flag.Int("core", 0, "the core for what is pinned")
+	only := flag.String("only", "", "measure these `parts` only, separated by commas: "+strings.Join(stackbench.Parts, ", "))
+	profiles := flag.String("profiles", "", "leave CPU profiles of our programs in this `directory`; times are longer then")
 	flag.Parse()
 	if *rounds < 1 || *calls < 100 {
 		return errors.New("-rounds is at least 1, -calls at least 100")
+	}
+	parts := strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
+	for _, p := range parts {
+		if !slices.Contains(stackbench.Parts, p) {
+			return fmt.Errorf("-only: there is no part %q", p)
+		}
 	}
 	if !hosts.Permitted() {
 		return errors.New("network namespaces are needed: run it as root")
@@ -59,6 +69,7 @@ func run() (err error) {
 	result, err := stackbench.Run(ctx, stackbench.Options{
 		Root: filepath.Dir(filepath.Dir(self)), Vsomeip: os.Getenv("CARISMA_VSOMEIP"), Dir: dir,
 		Core: *core, Rounds: *rounds, Calls: *calls, Progress: os.Stderr,
+		Only: parts, Profiles: *profiles,
 	})
 	if err != nil {
 		return err
