@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"carisma.dev/gateway/mesh/api/meshv1"
 )
@@ -149,7 +150,28 @@ func (f *facts) unknown() link {
 	if len(like) > 0 {
 		l.Detail += "; the interface has " + strings.Join(like, ", ")
 	}
+	l.Detail += f.networksTrouble()
 	return l
+}
+
+// networksTrouble says why gateways may not see what is on their networks.
+func (f *facts) networksTrouble() (text string) {
+	for _, g := range f.gateways {
+		for _, n := range g.Networks {
+			switch d := n.Discovery; {
+			case !n.Up:
+				text += fmt.Sprintf("; network %s of node %s is down: %s", n.Name, g.Node, n.Reason)
+			case d != nil && d.OwnEndpoint > 0:
+				text += fmt.Sprintf("; on network %s of node %s, %d offers or subscriptions named %s itself and were ignored",
+					n.Name, g.Node, d.OwnEndpoint, n.Address)
+			}
+			if d := n.Discovery; d != nil && d.OfferLimit+d.EntryLimit > 0 {
+				text += fmt.Sprintf("; on network %s of node %s, %d offers and entries were above what a peer may have",
+					n.Name, g.Node, d.OfferLimit+d.EntryLimit)
+			}
+		}
+	}
+	return text
 }
 
 // views is what the egress of each node does with the service.
@@ -195,15 +217,30 @@ func (f *facts) proxy(p *meshv1.Proxy) (linkState, string) {
 		return broken, "not connected; it goes on with what it has"
 	}
 	state, detail := whole, "took what it was sent"
+	late := false
 	for _, t := range p.GetTypes() {
 		for _, n := range t.GetNacks() {
-			if n.GetResource() == f.name || strings.HasPrefix(n.GetResource(), f.name+"/") || n.GetResource() == "egress" {
+			if f.needs(n.GetResource()) {
 				return broken, fmt.Sprintf("refuses %s %s since %s: %s", typeName(t.GetTypeUrl()), n.GetResource(), ago(n.GetSince()), n.GetReason())
 			}
 		}
-		if t.GetSentVersion() != t.GetAckedVersion() {
+		// What was refused was answered, too.
+		if t.GetSentVersion() != t.GetAckedVersion() && len(t.GetNacks()) == 0 && !late {
+			late = t.GetSent() != nil && time.Since(t.GetSent().AsTime()) > answerTime
 			state, detail = waiting, fmt.Sprintf("has not answered %s %s, sent %s", typeName(t.GetTypeUrl()), t.GetSentVersion(), ago(t.GetSent()))
+			if late {
+				state = broken
+			}
 		}
 	}
 	return state, detail
+}
+
+// answerTime is how long a proxy that lives may take to acknowledge.
+const answerTime = 5 * time.Second
+
+// needs reports whether the path of the service runs over a resource of a proxy.
+func (f *facts) needs(resource string) bool {
+	return resource == f.name || strings.HasPrefix(resource, f.name+"/") ||
+		slices.Contains([]string{"egress", "ingress", "gateway", "*"}, resource)
 }

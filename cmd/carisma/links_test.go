@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"carisma.dev/gateway/mesh/api/meshv1"
 	"carisma.dev/gateway/mesh/gateway"
+	"carisma.dev/gateway/someip/sd"
 )
 
 const whyName = "left.cabin.climate.v1.climate"
@@ -83,6 +85,37 @@ func TestWhy(t *testing.T) {
 			f.routes[0].Egress[0].Class = meshv1.RouteClass_GONE
 			f.routes[0].Egress[0].Endpoint = ""
 		},
+		"source of center: 127.0.0.1:5000, down since 0s ago: it refuses connections": func(f *facts) { // a native service
+			f.gateways = []*gateway.Status{{Node: "center", Instances: []gateway.InstanceStatus{{
+				Name: whyName, From: "127.0.0.1:5000", Since: time.Now(), Reason: "it refuses connections",
+			}}}}
+			f.services[0].Service.State = meshv1.InstanceState_INSTANCE_DOWN
+		},
+		"registry of central: no instance has this name; network rear-ecu of node rear is down: no such address": func(f *facts) {
+			f.services = nil
+			f.gateways[0].Networks = []gateway.NetworkStatus{{Name: "rear-ecu", Reason: "no such address"}}
+		},
+		"registry of central: no instance has this name; on network rear-ecu of node rear, 3 offers or subscriptions " +
+			"named 10.0.1.1/24 itself and were ignored": func(f *facts) {
+			f.services = nil
+			f.gateways[0].Networks = []gateway.NetworkStatus{{
+				Name: "rear-ecu", Address: "10.0.1.1/24", Up: true, Discovery: &sd.Stats{OwnEndpoint: 3},
+			}}
+		},
+		"registry of central: no instance has this name; on network rear-ecu of node rear, 5 offers and entries " +
+			"were above what a peer may have": func(f *facts) {
+			f.services = nil
+			f.gateways[0].Networks = []gateway.NetworkStatus{{Name: "rear-ecu", Up: true, Discovery: &sd.Stats{OfferLimit: 2, EntryLimit: 3}}}
+		},
+		"view of center: no route": func(f *facts) { f.routes[0].Egress = nil },
+		"proxy of center: refuses Listener egress since : bad": func(f *facts) {
+			f.proxies[0].Types[0] = &meshv1.ResourceTypeStatus{
+				TypeUrl: "type.googleapis.com/envoy.config.listener.v3.Listener", Nacks: []*meshv1.Nack{{Resource: "egress", Reason: "bad"}},
+			}
+		},
+		"proxy of rear: has not answered Cluster 4, sent 1m0s ago": func(f *facts) {
+			f.proxies[1].Types[0].SentVersion, f.proxies[1].Types[0].Sent = "4", timestamppb.New(time.Now().Add(-time.Minute))
+		},
 		"proxy of center: never connected":                            func(f *facts) { f.proxies = f.proxies[1:] },
 		"proxy of center: not connected; it goes on with what it has": func(f *facts) { f.proxies[0].Peer = "" },
 		"proxy of rear: refuses Cluster left.cabin.climate.v1.climate/in since : bad": func(f *facts) {
@@ -104,5 +137,22 @@ func TestWhy(t *testing.T) {
 		Service: &meshv1.ServiceInstance{Name: whyName, State: meshv1.InstanceState_INSTANCE_UP},
 	})
 	f.proxies[0].Types[0].Nacks = []*meshv1.Nack{{Resource: "other"}}
+	f.proxies[0].Types[0].SentVersion, f.proxies[0].Types[0].Sent = "9", timestamppb.New(time.Now().Add(-time.Minute))
 	require.Empty(t, firstBroken(f))
+
+	// A lost lease takes what its gateway bridges down, and is named beside it; a native
+	// service goes on by its proxy.
+	f = unbroken()
+	f.nodes[1].State = meshv1.NodeState_NODE_LOST
+	require.Empty(t, firstBroken(f))
+	f.services[0].Service.State = meshv1.InstanceState_INSTANCE_DOWN
+	f.gateways = nil
+	require.Equal(t, []linkState{broken, broken}, []linkState{f.explain()[0].State, f.explain()[1].State})
+	require.Equal(t, "lease", f.explain()[1].Link)
+
+	// What was just sent is under way.
+	f = unbroken()
+	f.proxies[0].Types[0].SentVersion, f.proxies[0].Types[0].Sent = "4", timestamppb.New(time.Now())
+	require.Empty(t, firstBroken(f))
+	require.Equal(t, waiting, f.explain()[5].State)
 }
