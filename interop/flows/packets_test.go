@@ -13,19 +13,28 @@ import (
 	"carisma.dev/gateway/mesh/gateway"
 	"carisma.dev/gateway/vehicles/hosts"
 	"carisma.dev/gateway/vehicles/run"
+	"carisma.dev/gateway/vehicles/scenario"
 )
 
 // sdPorts are the ports that tshark cannot know.
 var sdPorts = judge.Ports{UDP: []uint16{30490}}
 
-// All flows with vsomeip as ECU and as client: tshark decodes as many SOME/IP
-// messages as the gateway says it has sent and received, and finds nothing
-// wrong; and no SD message reaches center, which is not on the ECU's network.
+// All flows with vsomeip as ECU and as client, judged by tshark.
 func TestPackets(t *testing.T) {
 	peers.Need(t, peers.Envoy, peers.Vsomeip)
 	needNamespaces(t)
 	r := prepare(t, run.Options{Namespaces: true, Peers: "vsomeip"})
-	dir := t.TempDir()
+	_, report := judged(t, r, loadScenario(t))
+	require.Positive(t, report.Count(func(m judge.Message) bool { return m.TCP }), "SetVents and Average go over TCP")
+}
+
+// judged plays a scenario on a vehicle of which nothing runs yet. tshark decodes as
+// many SOME/IP messages as the gateway says it has sent and received, and finds
+// nothing wrong; and no SD message reaches center, which is not on the ECU's
+// network.
+func judged(t *testing.T, r *run.Runner, s *scenario.Scenario) (transcript string, report *judge.Report) {
+	t.Helper()
+	dir := t.ArtifactDir()
 	ecus := record(t, r, "rear", "rear-ecu", filepath.Join(dir, "ecus.pcap"))
 	backbone := record(t, r, "center", "backbone", filepath.Join(dir, "backbone.pcap"))
 	// The gateway listens before anybody speaks, so that it hears every message.
@@ -39,7 +48,7 @@ func TestPackets(t *testing.T) {
 	for _, name := range []string{"trip-computer", "climate-ecu"} {
 		require.NoError(t, r.Process(name).Start())
 	}
-	play(t, r, loadScenario(t))
+	transcript = play(t, r, s)
 	require.NoError(t, r.Process("climate-ecu").Stop())
 
 	// The gateway goes on offering, so its counters are read on both sides of the
@@ -51,18 +60,18 @@ func TestPackets(t *testing.T) {
 	_, err = backbone.Stop()
 	require.NoError(t, err)
 
-	report := check(t, filepath.Join(dir, "ecus.pcap"))
+	report = check(t, filepath.Join(dir, "ecus.pcap"))
 	require.NoError(t, report.Err())
 	all := len(report.Messages)
 	sd := report.Count(judge.Message.SD)
 	t.Logf("%d SOME/IP messages, %d of them of service discovery", all, sd)
 	between(t, least.discovery, sd, most.discovery)
 	between(t, least.data, all-sd, most.data)
-	require.Positive(t, report.Count(func(m judge.Message) bool { return m.TCP }), "SetVents and Average go over TCP")
 
 	onBackbone := check(t, filepath.Join(dir, "backbone.pcap"))
 	require.NoError(t, onBackbone.Err())
 	require.Empty(t, onBackbone.Messages, "SOME/IP on the backbone")
+	return transcript, report
 }
 
 // record records what a host's device carries.

@@ -33,17 +33,18 @@ func TestTranscript(t *testing.T) {
 			argv := append([]string{program(t, "carisma"), "up", cabin, "--check", "--envoy", paths[0], "--state", shortTempDir(t)}, c.flags...)
 			out, errs, err := runCommand(t, 3*time.Minute, argv...)
 			require.NoError(t, err, "%s\n%s", out, errs)
-			checkTranscript(t, out)
+			checkTranscript(t, golden, out)
 		})
 	}
 }
 
-func checkTranscript(t *testing.T, transcript string) {
+// checkTranscript compares what was played with a file.
+func checkTranscript(t *testing.T, file, transcript string) {
 	t.Helper()
 	if *update {
-		require.NoError(t, os.WriteFile(golden, []byte(transcript), 0o644))
+		require.NoError(t, os.WriteFile(file, []byte(transcript), 0o644))
 	}
-	want, err := os.ReadFile(golden)
+	want, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, string(want), transcript)
 }
@@ -89,7 +90,7 @@ func TestUnprivileged(t *testing.T) {
 				t.Skip("this machine gives its users no user namespaces:", errs.String())
 			}
 			require.NoError(t, err, "%s\n%s", out, errs.String())
-			checkTranscript(t, string(out))
+			checkTranscript(t, golden, string(out))
 		})
 	}
 }

@@ -63,11 +63,17 @@ func up(t *testing.T, o run.Options) *run.Runner {
 // prepare makes the hosts of the sample vehicle, on which nothing runs yet.
 func prepare(t *testing.T, o run.Options) *run.Runner {
 	t.Helper()
+	v, err := vehicles.Load(cabin)
+	require.NoError(t, err)
+	return prepareVehicle(t, v, o)
+}
+
+// prepareVehicle is prepare for a vehicle that differs from the sample.
+func prepareVehicle(t *testing.T, v *vehicles.Vehicle, o run.Options) *run.Runner {
+	t.Helper()
 	o.Dir = shortTempDir(t)
 	o.Carisma = program(t, "carisma")
 	o.Envoy = peers.Need(t, peers.Envoy)[0]
-	v, err := vehicles.Load(cabin)
-	require.NoError(t, err)
 	r, err := run.New(v, o)
 	require.NoError(t, err)
 	t.Cleanup(func() {
