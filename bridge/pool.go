@@ -11,8 +11,8 @@ import (
 )
 
 // Pool is several interchangeable services as one (CAR-52): calls go to each in
-// turn, a watch stays with one and goes on with another when that one goes. It is
-// safe for concurrent use.
+// turn, a watch stays with one and goes on with another when that one goes (CAR-51).
+// It is safe for concurrent use.
 type Pool struct {
 	iface *model.Interface
 

@@ -92,6 +92,36 @@ func TestEnvoyTwoNodes(t *testing.T) {
 	require.Zero(t, p.Counters()["xds_nacks"])
 }
 
+// CAR-40, 41, 42, 43: A on central calls B on the satellite; B is deployed on central as
+// well, then removed from the satellite; C, of the same interface on both, never sees a
+// request for B, and A notices nothing.
+func TestEnvoyScenario(t *testing.T) {
+	p := startPlane(t, t.TempDir())
+	central, satellite := p.join(t, "central", "127.0.0.1"), p.join(t, "satellite", "127.0.0.2")
+	central.startEnvoy()
+	satellite.startEnvoy()
+	c := native(climate, "c", serveTCP(t, "C"))
+	central.sync(c)
+	satellite.sync(native(climate, "b", serveTCP(t, "B on satellite")), native(climate, "c", serveTCP(t, "C")))
+	name, get := "b."+lower(climate), "/"+climate+"/Get"
+	a := dial(t, central.egress(), name)
+	a.becomes(get, "", "B on satellite "+name+" ")
+	for range 50 {
+		require.Equal(t, "B on satellite "+name+" ", a.call(get, ""))
+	}
+
+	central.set(native(climate, "b", serveTCP(t, "B on central")))
+	for got := ""; got != "B on central "+name+" "; {
+		got = a.call(get, "")
+		require.Contains(t, []string{"B on satellite " + name + " ", "B on central " + name + " "}, got)
+	}
+	satellite.remove(name)
+	for range 50 {
+		require.Equal(t, "B on central "+name+" ", a.call(get, ""))
+	}
+	require.Zero(t, p.Counters()["xds_nacks"])
+}
+
 // The first instance is what a path reaches, until it goes; where several remain,
 // the answer is the list.
 func TestEnvoyDefaultInstance(t *testing.T) {

@@ -261,7 +261,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// Ids, epochs and defaults survive a restart; the node just goes on.
+// Ids, epochs and defaults survive a restart (CAR-5, 10); the node just goes on.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -79,7 +79,7 @@ func localOf(node string, s *registry.Service, want func(*registry.Instance) boo
 
 // GlobalOf returns the endpoints of a service on other nodes: the address of the
 // node and the port of its ingress, never the service's own (CAR-19). A node
-// without a proxy has no ingress.
+// without a proxy has no ingress. Of several, the proxy balances calls over all (CAR-28).
 func GlobalOf(node string, s *registry.Service) []Endpoint { return globalOf(node, s, serves) }
 
 func globalOf(node string, s *registry.Service, want func(*registry.Instance) bool) []Endpoint {

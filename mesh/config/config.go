@@ -36,7 +36,8 @@ type Node struct {
 // Role says whether the control plane runs on a node.
 type Role string
 
-// The roles. A vehicle has one central node.
+// The roles. A vehicle has one central node, by its files rather than by an
+// election (CAR-5).
 const (
 	Central   Role = "central"
 	Satellite Role = "satellite"
