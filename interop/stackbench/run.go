@@ -28,6 +28,7 @@ type Row struct {
 	Unit    string  `json:"unit"`
 	Ours    float64 `json:"ours"`
 	Floor   float64 `json:"go_floor,omitempty"`
+	CFloor  float64 `json:"c_floor,omitempty"`
 	Vsomeip float64 `json:"vsomeip,omitempty"`
 	Note    string  `json:"note,omitempty"`
 }
@@ -95,6 +96,9 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
+	if err := w.buildFloor(ctx); err != nil {
+		return nil, err
+	}
 	stop, err := w.profile()
 	if err != nil {
 		return nil, err
@@ -132,16 +136,18 @@ func (r *Result) atLeast(what string, value, limit float64) {
 	r.Aims = append(r.Aims, Aim{What: what, Value: value, Limit: limit, Least: true, Met: value >= limit})
 }
 
-// servers runs the three programs on the server that answer calls, while f runs.
+// servers runs the programs that answer calls, while f runs.
 func (w *world) servers(ctx context.Context, size string, f func() error) error {
-	for _, s := range []server{w.own(), w.vsomeipService(size), {program: "bench-peer", args: []string{"echo", echoAddress}}} {
+	for _, s := range []server{
+		w.own(), w.vsomeipService(size), {program: "bench-peer", args: []string{"echo", echoAddress}}, w.cEcho(),
+	} {
 		p, err := s.run(ctx, w)
 		if err != nil {
 			return err
 		}
 		defer p.end()
 	}
-	if err := wait(ctx, settle); err != nil { // the bare echo tells nobody that it is there
+	if err := wait(ctx, settle); err != nil { // a bare echo tells nobody that it is there
 		return err
 	}
 	return f()
@@ -155,12 +161,13 @@ func (w *world) pinned(ctx context.Context, r *Result) error {
 	const what = "call, 8 B, UDP, all on one core"
 	own := &measured{name: "ours", run: func(ctx context.Context) (float64, error) { return w.ownCalls(ctx, Own, w.serial) }}
 	floor := &measured{name: "bare UDP echo in Go", run: w.bareSerial}
+	bare := &measured{name: "bare UDP echo in C", run: w.cSerial}
 	vs := &measured{name: "vsomeip", run: w.vsomeipSerial}
-	err = w.servers(ctx, "8", func() error { return w.interleave(ctx, what, vs, floor, own) })
+	err = w.servers(ctx, "8", func() error { return w.interleave(ctx, what, vs, bare, floor, own) })
 	if err = errors.Join(err, release()); err != nil {
 		return err
 	}
-	r.row(Row{What: what + ", p50", Unit: "µs", Ours: own.median(), Floor: floor.median(), Vsomeip: vs.median()})
+	r.row(Row{What: what + ", p50", Unit: "µs", Ours: own.median(), Floor: floor.median(), CFloor: bare.median(), Vsomeip: vs.median()})
 	r.atMost("call, over vsomeip's", own.median()/vs.median(), 0.25)
 	r.atMost("call, over a bare UDP echo", own.median()/floor.median(), 2)
 	return nil
@@ -173,78 +180,19 @@ func (w *world) concurrent(ctx context.Context, r *Result) error {
 		return w.ownCalls(ctx, Shared, w.together)
 	}}
 	floor := &measured{name: "bare UDP echo in Go", run: w.bareTogether}
+	bare := &measured{name: "bare UDP echo in C", run: w.cTogether}
 	vs := &measured{name: "vsomeip", run: w.vsomeipTogether}
-	if err := w.servers(ctx, "8", func() error { return w.interleave(ctx, what, vs, floor, own, shared) }); err != nil {
+	if err := w.servers(ctx, "8", func() error { return w.interleave(ctx, what, vs, bare, floor, own, shared) }); err != nil {
 		return err
 	}
-	r.row(Row{What: what, Unit: "calls/s", Ours: own.median(), Floor: floor.median(), Vsomeip: vs.median()})
+	r.row(Row{What: what, Unit: "calls/s", Ours: own.median(), Floor: floor.median(), CFloor: bare.median(), Vsomeip: vs.median()})
 	r.row(Row{
-		What: what + ", several messages a datagram", Unit: "calls/s", Ours: shared.median(), Floor: floor.median(),
+		What: what + ", several messages a datagram", Unit: "calls/s", Ours: shared.median(), Floor: floor.median(), CFloor: bare.median(),
 		Vsomeip: vs.median(), Note: collected,
 	})
 	r.atLeast("calls in flight, over a bare UDP echo", own.median()/floor.median(), 0.7)
 	r.atLeast("calls in flight, several messages a datagram, over vsomeip's", shared.median()/vs.median(), 10)
 	return nil
-}
-
-func (w *world) events(ctx context.Context, r *Result) error {
-	for _, size := range []uint32{8, 1024} {
-		if err := w.eventsOf(ctx, r, size); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (w *world) eventsOf(ctx context.Context, r *Result, size uint32) error {
-	text := fmt.Sprint(size)
-	label := map[uint32]string{8: "8 B", 1024: "1 KiB"}[size]
-	what := "events of " + label + " to one subscriber"
-	rate := func(a Arrivals, err error) (float64, error) { return a.Rate, err }
-	own := &measured{name: "ours", run: func(ctx context.Context) (float64, error) {
-		return rate(w.ownEvents(ctx, Own, FloodRequest{Count: burstCount, Size: size}))
-	}}
-	shared := &measured{name: "ours, shared datagrams", run: func(ctx context.Context) (float64, error) {
-		return rate(w.ownEvents(ctx, Shared, FloodRequest{Count: burstCount, Size: size}))
-	}}
-	floor := &measured{name: "sendmmsg → recvmmsg in Go", run: func(ctx context.Context) (float64, error) {
-		return rate(w.bareEvents(ctx, int(size)))
-	}}
-	vs := &measured{name: "vsomeip", run: func(ctx context.Context) (float64, error) { return rate(w.vsomeipEvents(ctx)) }}
-	return w.servers(ctx, text, func() error {
-		if err := w.interleave(ctx, what, vs, floor, own, shared); err != nil {
-			return err
-		}
-		r.row(Row{What: what + ", burst", Unit: "events/s", Ours: own.median(), Floor: floor.median(), Vsomeip: vs.median()})
-		r.row(Row{
-			What: what + ", burst, several a datagram", Unit: "events/s", Ours: shared.median(), Floor: floor.median(),
-			Vsomeip: vs.median(), Note: collected,
-		})
-		// At the rate that is aimed at, nothing may be lost.
-		aim := 0.7 * floor.median()
-		var best Arrivals
-		var how string
-		for _, instance := range []uint16{Own, Shared} {
-			a, err := w.ownEvents(ctx, instance, FloodRequest{Count: burstCount, Size: size, Rate: uint32(aim)})
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(w.o.Progress, "paced    %-40s %+v\n", what, a)
-			if instance == Own || a.Lost <= best.Lost && a.Rate > best.Rate {
-				best, how = a, map[uint16]string{Own: "one", Shared: "several"}[instance]
-			}
-		}
-		r.row(Row{
-			What: what + ", paced at 0.7 × the floor", Unit: "events/s", Ours: best.Rate, Floor: aim,
-			Note: fmt.Sprintf("%s a datagram; %d lost, %d of them counted by the kernel", how, best.Lost, best.Dropped),
-		})
-		r.atLeast(what+", over sendmmsg → recvmmsg", own.median()/floor.median(), 0.7)
-		if size == 8 { // two of the others do not fit
-			r.atLeast(what+", several a datagram, over sendmmsg → recvmmsg", shared.median()/floor.median(), 0.7)
-		}
-		r.atMost(what+", lost at that pace", float64(best.Lost), 0)
-		return nil
-	})
 }
 
 func (w *world) coming(ctx context.Context, r *Result) error {

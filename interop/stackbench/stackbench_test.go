@@ -74,7 +74,7 @@ func TestMarkdown(t *testing.T) {
 	var b bytes.Buffer
 	r.WriteMarkdown(&b)
 	for _, line := range []string{
-		"| call | µs | 26.7 |  | 129 |  |",
+		"| call | µs | 26.7 |  |  | 129 |  |",
 		"| call | at most | 0.25 | 0.20 | met |",
 		"| events | at least | 0.7 | 0.60 | missed |",
 		"| check | 1000 | 2000 | 0.50 | 0 | missed |",

@@ -39,6 +39,7 @@ type world struct {
 	o              Options
 	server, client *hosts.Host
 	log            *os.File // of the programs
+	floor          string   // the program in C
 }
 
 func newWorld(o Options) (_ *world, err error) {
@@ -54,7 +55,7 @@ func newWorld(o Options) (_ *world, err error) {
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	return &world{w, o, w.Host("server"), w.Host("client"), log}, nil
+	return &world{World: w, o: o, server: w.Host("server"), client: w.Host("client"), log: log}, nil
 }
 
 func (w *world) close() error { return errors.Join(w.Close(), w.log.Close()) }
