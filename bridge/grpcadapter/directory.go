@@ -22,7 +22,6 @@ type family struct {
 	name      string
 	lower     string // of name, as in mesh names
 	instances map[string]*target
-	ordered   []*target // oldest first
 	// first is the default instance: of those up the oldest, one served here
 	// before others. It stays until it goes, whatever appears meanwhile.
 	first *target
@@ -74,15 +73,21 @@ type local struct {
 // here is reached here, whatever the catalogue says; of the rest the catalogue
 // knows more, unless it does not know yet that the instance went.
 func newDirectory(locals map[string]*local, catalogue []CatalogueEntry, node string) *directory {
-	d := &directory{families: map[string]*family{}, targets: map[string]*target{}}
+	most := len(locals) + len(catalogue)
+	d := &directory{families: map[string]*family{}, targets: make(map[string]*target, most)}
+	targets := make([]target, 0, most) // in one piece: a mesh has hundreds, and each change makes all anew
+	add := func(iface string, t target) {
+		targets = append(targets, t)
+		d.add(iface, &targets[len(targets)-1])
+	}
 	for name, l := range locals {
-		t := &target{
+		add(l.inst.Interface.FullName(), target{
 			name: name, instance: l.inst.Name, up: l.svc != nil, reason: l.reason, since: l.since,
 			descriptors: l.inst.Descriptors, svc: l.svc, rpcs: l.rpcs,
-		}
-		d.add(l.inst.Interface.FullName(), t)
+		})
 	}
-	for _, e := range catalogue {
+	for i := range catalogue {
+		e := &catalogue[i]
 		if l := locals[e.Name]; l != nil && (l.svc != nil || e.NodeName == node || !e.Up) {
 			continue
 		}
@@ -90,13 +95,13 @@ func newDirectory(locals map[string]*local, catalogue []CatalogueEntry, node str
 		if t := d.targets[e.Name]; t != nil && (!e.Up || t.up && !e.Since.Before(t.since)) {
 			continue
 		}
-		d.add(e.Interface, &target{
+		add(e.Interface, target{
 			name: e.Name, instance: e.Instance, up: e.Up, reason: e.Reason, since: e.Since,
 			descriptors: e.Descriptors, node: e.NodeName,
 		})
 	}
 	for _, f := range d.families {
-		f.sort()
+		f.choose()
 	}
 	return d
 }
@@ -112,13 +117,8 @@ func (d *directory) add(iface string, t *target) {
 	d.targets[t.name] = t
 }
 
-func (f *family) sort() {
-	for _, t := range f.instances {
-		f.ordered = append(f.ordered, t)
-	}
-	slices.SortFunc(f.ordered, func(a, b *target) int {
-		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.name, b.name))
-	})
+// choose finds the default instance.
+func (f *family) choose() {
 	rank := func(t *target) int {
 		switch {
 		case t.svc != nil:
@@ -129,8 +129,9 @@ func (f *family) sort() {
 			return 0
 		}
 	}
-	for _, t := range f.ordered {
-		if f.first == nil || rank(t) > rank(f.first) {
+	for _, t := range f.instances {
+		if f.first == nil || cmp.Or(
+			cmp.Compare(rank(f.first), rank(t)), t.since.Compare(f.first.since), cmp.Compare(t.name, f.first.name)) < 0 {
 			f.first = t
 		}
 	}

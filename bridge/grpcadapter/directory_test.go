@@ -32,6 +32,6 @@ func TestDirectoryReplicas(t *testing.T) {
 		require.Equal(t, c.up, got.up, name)
 		require.Equal(t, c.node, got.node, name)
 		require.Same(t, got, d.families["a.v1.I"].instances["default"], name)
-		require.Len(t, d.families["a.v1.I"].ordered, 1, name)
+		require.Len(t, d.families["a.v1.I"].instances, 1, name)
 	}
 }

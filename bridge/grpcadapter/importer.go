@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -76,11 +75,11 @@ func NewImporter(cfg ImporterConfig) (*Importer, error) {
 // Close closes the connection to the egress listener; calls that run fail.
 func (i *Importer) Close() error { return i.conn.Close() }
 
-// SetCatalogue tells what is in the mesh.
+// SetCatalogue tells what is in the mesh. It keeps the entries; nobody may change them.
 func (i *Importer) SetCatalogue(entries []CatalogueEntry) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.entries = slices.Clone(entries)
+	i.entries = entries
 	close(i.changed)
 	i.changed = make(chan struct{})
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,6 +53,8 @@ type Server struct {
 	log  *slog.Logger
 	grpc *grpc.Server
 	sets descriptorCache
+
+	watching watching
 
 	mu        sync.Mutex
 	locals    map[string]*local // by mesh name
@@ -167,11 +168,11 @@ func (s *Server) Serves(meshName string) bool {
 	return t != nil && t.svc != nil
 }
 
-// SetCatalogue tells what is in the mesh.
+// SetCatalogue tells what is in the mesh. It keeps the entries; nobody may change them.
 func (s *Server) SetCatalogue(entries []CatalogueEntry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.catalogue = slices.Clone(entries)
+	s.catalogue = entries
 	s.update()
 	s.early.Store(false)
 }

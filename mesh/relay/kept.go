@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,17 +108,14 @@ const (
 	typeField protowire.Number = 2
 )
 
+// marshal holds no lock while it encodes, which takes milliseconds for hundreds of
+// services: ACKs would wait for it.
 func (k *kept) marshal() ([]byte, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	nodeID, types := k.snapshot()
 	b := protowire.AppendTag(nil, nodeField, protowire.BytesType)
-	b = protowire.AppendString(b, k.nodeID)
-	for _, typeURL := range slices.Sorted(maps.Keys(k.types)) {
-		set := k.types[typeURL]
-		resp := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: typeURL}
-		for _, name := range slices.Sorted(maps.Keys(set)) {
-			resp.Resources = append(resp.Resources, set[name])
-		}
+	b = protowire.AppendString(b, nodeID)
+	for _, resp := range types {
+		slices.SortFunc(resp.GetResources(), func(x, y *discoveryv3.Resource) int { return cmp.Compare(x.GetName(), y.GetName()) })
 		raw, err := proto.Marshal(resp)
 		if err != nil {
 			return nil, err
@@ -126,6 +124,19 @@ func (k *kept) marshal() ([]byte, error) {
 		b = protowire.AppendBytes(b, raw)
 	}
 	return b, nil
+}
+
+// snapshot returns what is kept, a response for each type. Nobody changes a resource
+// that is kept.
+func (k *kept) snapshot() (nodeID string, types []*discoveryv3.DeltaDiscoveryResponse) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, typeURL := range slices.Sorted(maps.Keys(k.types)) {
+		types = append(types, &discoveryv3.DeltaDiscoveryResponse{
+			TypeUrl: typeURL, Resources: slices.Collect(maps.Values(k.types[typeURL])),
+		})
+	}
+	return k.nodeID, types
 }
 
 // load reads the file of an earlier run. What cannot be read is as good as nothing.

@@ -60,11 +60,14 @@ func (s *session) responses(up grpc.ClientStream, down grpc.ServerStream) error 
 	}
 }
 
+// toCentral passes a request, then reads what it says: the control plane waits for
+// an ACK, and what the gateway makes of it takes a moment.
 func (s *session) toCentral(up grpc.ClientStream, msg []byte) error {
 	req, err := s.form.request(msg)
 	if err != nil {
 		return err
 	}
+	err = up.SendMsg(&msg)
 	switch {
 	case req.nonce != "":
 		s.answered(req)
@@ -80,7 +83,7 @@ func (s *session) toCentral(up grpc.ClientStream, msg []byte) error {
 		}
 		s.state.answer(held, req)
 	}
-	return up.SendMsg(&msg)
+	return err
 }
 
 // answered notes an ACK or NACK. A subscription in SotW form repeats the last
