@@ -46,14 +46,15 @@ func NewQueue(delivery Delivery, size int) *Queue {
 	return &Queue{delivery: delivery, limit: size, wake: make(chan struct{}, 1)}
 }
 
-// Push adds an item, never blocks, and does nothing once the queue is closed.
-func (q *Queue) Push(it Item) {
+// Push adds an item, never blocks, and does nothing once the queue is closed. It
+// reports whether an item was lost for it.
+func (q *Queue) Push(it Item) (lost bool) {
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
-		return
+		return false
 	}
-	if q.n == q.limit {
+	if lost = q.n == q.limit; lost {
 		// What takes the place of a field's current value is it now.
 		it.Initial = it.Initial || q.delivery == KeepLatest && q.ring[q.head].Initial
 		q.drop()
@@ -65,6 +66,7 @@ func (q *Queue) Push(it Item) {
 	q.n++
 	q.mu.Unlock()
 	q.signal()
+	return lost
 }
 
 // drop loses the oldest item; what was lost before it stays counted.

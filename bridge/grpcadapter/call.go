@@ -120,11 +120,17 @@ func (s *Server) watch(stream grpc.ServerStream, t *target, e *model.Event) erro
 		delivery = bridge.KeepLatest
 	}
 	queue := bridge.NewQueue(delivery, bridge.EventQueueSize)
+	s.watching.open.Add(1)
+	defer s.watching.open.Add(-1)
 	ctx, cancel := context.WithCancel(stream.Context())
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		queue.Close(run(ctx, queue.Push))
+		queue.Close(run(ctx, func(it bridge.Item) {
+			if queue.Push(it) {
+				s.watching.lost.Add(1)
+			}
+		}))
 	}()
 	defer func() {
 		cancel()

@@ -122,6 +122,7 @@ func TestWatchSlowReader(t *testing.T) {
 	}
 	require.NotZero(t, lost)
 	require.EqualValues(t, events, received+lost)
+	require.Equal(t, lost, s.WatchStats().ItemsLost, "told and counted")
 }
 
 func TestWatchEndsWithCaller(t *testing.T) {

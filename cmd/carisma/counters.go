@@ -31,9 +31,21 @@ func refusedTable(t *table, counters map[string]uint64) {
 // usual are counters that say nothing was wrong.
 var usual = map[string]bool{"Sent": true, "Received": true, "NacksSent": true}
 
-// countersTable prints what of each network was not used or not answered.
+// countersTable prints what of each network was not used or not answered, and what
+// slow watchers lost.
 func countersTable(t *table, s *gateway.Status) {
 	header := false
+	row := func(network, of, counted string, times uint64) {
+		if times == 0 {
+			return
+		}
+		if !header {
+			t.line("")
+			t.row("NETWORK", "OF", "COUNTED", "TIMES")
+			header = true
+		}
+		t.row(network, of, counted, fmt.Sprint(times))
+	}
 	for _, n := range s.Networks {
 		for _, part := range []struct {
 			name     string
@@ -46,16 +58,11 @@ func countersTable(t *table, s *gateway.Status) {
 			v = v.Elem()
 			for i := range v.NumField() {
 				name := v.Type().Field(i).Name
-				if v.Field(i).Kind() != reflect.Uint64 || v.Field(i).Uint() == 0 || usual[name] {
-					continue
+				if v.Field(i).Kind() == reflect.Uint64 && !usual[name] {
+					row(n.Name, part.name, name, v.Field(i).Uint())
 				}
-				if !header {
-					t.line("")
-					t.row("NETWORK", "OF", "COUNTED", "TIMES")
-					header = true
-				}
-				t.row(n.Name, part.name, name, fmt.Sprint(v.Field(i).Uint()))
 			}
 		}
 	}
+	row("gRPC", "watches", "ItemsLost", s.Watches.ItemsLost)
 }

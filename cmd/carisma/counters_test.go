@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"carisma.dev/gateway/bridge/grpcadapter"
 	"carisma.dev/gateway/mesh/gateway"
 	"carisma.dev/gateway/someip/runtime"
 	"carisma.dev/gateway/someip/sd"
@@ -29,8 +30,8 @@ func TestCounters(t *testing.T) {
 	s := &gateway.Status{Networks: []gateway.NetworkStatus{
 		{Name: "down"},
 		{Name: "ecus", Discovery: &sd.Stats{Sent: 5, Received: 7, OwnEndpoint: 2}, Counters: &runtime.Stats{Received: 1, Malformed: 4}},
-	}}
-	require.Equal(t, "\nNETWORK  OF         COUNTED      TIMES\necus     discovery  OwnEndpoint  2\necus     messages   Malformed    4\n",
+	}, Watches: grpcadapter.WatchStats{Open: 3, ItemsLost: 6}}
+	require.Equal(t, "\nNETWORK  OF         COUNTED      TIMES\necus     discovery  OwnEndpoint  2\necus     messages   Malformed    4\ngRPC     watches    ItemsLost    6\n",
 		text(func(t *table) { countersTable(t, s) }))
 	require.Empty(t, text(func(t *table) { countersTable(t, &gateway.Status{}) }))
 }

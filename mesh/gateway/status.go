@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"carisma.dev/gateway/bridge"
+	"carisma.dev/gateway/bridge/grpcadapter"
 	"carisma.dev/gateway/mesh/api/meshv1"
 	"carisma.dev/gateway/mesh/envoy"
 	"carisma.dev/gateway/mesh/relay"
@@ -24,8 +25,10 @@ type Status struct {
 	ADS          relay.State        `json:"ads"`
 	Networks     []NetworkStatus    `json:"networks"`
 	Instances    []InstanceStatus   `json:"instances"`
-	Mesh         int                `json:"mesh"` // services of the mesh that are known
-	Goroutines   int                `json:"goroutines"`
+	// Watches are those that the gateway serves, of instances of its networks.
+	Watches    grpcadapter.WatchStats `json:"watches"`
+	Mesh       int                    `json:"mesh"` // services of the mesh that are known
+	Goroutines int                    `json:"goroutines"`
 }
 
 // ControlPlaneStatus is the connection to the control plane.
@@ -79,6 +82,7 @@ func (g *gateway) status() *Status {
 		},
 		Envoy: g.supervisor.State(), ADS: g.relay.State(), Mesh: g.catalogue.size(),
 		Networks: []NetworkStatus{}, Instances: g.nativeStatus(), Goroutines: goruntime.NumGoroutine(),
+		Watches: g.server.WatchStats(),
 	}
 	for _, n := range g.networks {
 		s.Networks = append(s.Networks, n.status())
