@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -120,25 +119,40 @@ func answers(t *testing.T, program string) []string {
 	return all
 }
 
-// dial connects to an instance as soon as it is there: its TCP port tells.
+// patience bounds what an ECU may take to start.
+const patience = 20 * time.Second
+
+// dial connects to an instance as soon as it is there: over UDP that is once it
+// answers, for a datagram to a port that is not open yet is lost.
 func dial(ctx context.Context, t *testing.T, from *hosts.Host, network, port string) net.Conn {
 	t.Helper()
-	for {
-		conn, err := from.Dial(ctx, network, ecuAddress+port)
-		if err == nil && network == "udp" {
-			probe, refused := from.Dial(ctx, "tcp", ecuAddress+port)
-			if refused == nil {
-				require.NoError(t, probe.Close())
-				return conn
-			}
-			err = refused
-			require.NoError(t, conn.Close())
+	describe := message(t, steps[0], 0xffff)
+	var conn net.Conn
+	require.Eventually(t, func() bool {
+		c, err := from.Dial(ctx, network, ecuAddress+port)
+		if err != nil {
+			return false
 		}
-		if err == nil {
-			return conn
+		if network == "udp" && !answered(c, describe) {
+			_ = c.Close() // tried again with another one
+			return false
 		}
-		require.NoError(t, ctx.Err(), err)
+		conn = c
+		return true
+	}, patience, time.Millisecond, "nothing at %s%s/%s", ecuAddress, port, network)
+	return conn
+}
+
+// answered reports whether a request over UDP is answered.
+func answered(conn net.Conn, request []byte) bool {
+	_, err := conn.Write(request)
+	if err == nil {
+		err = conn.SetReadDeadline(time.Now().Add(time.Second))
 	}
+	if err == nil {
+		_, err = conn.Read(make([]byte, 1500))
+	}
+	return err == nil
 }
 
 // play sends one request and returns the answer in hexadecimal. That a request
@@ -153,12 +167,6 @@ func play(t *testing.T, conn net.Conn, s step, session uint16) string {
 		return "silence"
 	}
 	answer := receive(t, conn, s.tcp)
-	for answer == nil { // the ECU may open its UDP port a moment after the TCP port
-		time.Sleep(time.Millisecond)
-		_, err := conn.Write(message(t, s, session))
-		require.True(t, err == nil || errors.Is(err, syscall.ECONNREFUSED), err)
-		answer = receive(t, conn, s.tcp)
-	}
 	require.Equal(t, session, binary.BigEndian.Uint16(answer[10:]), "%s: answer to another request: %x", s.what, answer)
 	return hex.EncodeToString(answer)
 }
@@ -168,9 +176,6 @@ func receive(t *testing.T, conn net.Conn, stream bool) []byte {
 	answer := make([]byte, 1500)
 	if !stream {
 		n, err := conn.Read(answer)
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			return nil
-		}
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, n, 16)
 		return answer[:n]

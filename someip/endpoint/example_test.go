@@ -21,7 +21,7 @@ func ExampleLinks_Wait() {
 	for {
 		u, err := endpoint.ListenUDP(cfg)
 		if missing := (*endpoint.NoAddressError)(nil); errors.As(err, &missing) {
-			if err := links.Wait(context.TODO(), missing.Addr, cfg.Interface); err != nil {
+			if err := links.Wait(context.Background(), missing.Addr, cfg.Interface); err != nil {
 				fmt.Println(err)
 				return
 			}
