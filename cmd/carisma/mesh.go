@@ -113,21 +113,28 @@ the gateway of an HPC, which goes on while the control plane is away.`,
 				return m.watchServices(cmd, w.egress)
 			}
 			return m.ask(cmd, func(ctx context.Context, conn *grpc.ClientConn) error {
-				r, err := meshv1.NewServiceRegistryClient(conn).ListServices(ctx, &meshv1.ListServicesRequest{})
+				r, routes, err := askServices(ctx, conn)
 				if err != nil {
 					return err
 				}
-				routes, err := meshv1.NewStatusClient(conn).GetRoutes(ctx, &meshv1.GetRoutesRequest{})
-				if err != nil {
-					return err
-				}
-				return m.printProto(cmd, r, func(t *table) { servicesTable(t, r.GetServices(), routes.GetNodes()) })
+				return m.printProto(cmd, r, func(t *table) { servicesTable(t, r.GetServices(), routes) })
 			})
 		},
 	}
 	m.flags(cmd)
 	w.flags(cmd)
 	return cmd
+}
+
+// askServices asks the control plane for the services of the mesh and each node's
+// routes to them.
+func askServices(ctx context.Context, conn *grpc.ClientConn, opts ...grpc.CallOption) (*meshv1.ListServicesResponse, []*meshv1.NodeRoutes, error) {
+	services, err := meshv1.NewServiceRegistryClient(conn).ListServices(ctx, &meshv1.ListServicesRequest{}, opts...)
+	if err != nil {
+		return nil, nil, err
+	}
+	routes, err := meshv1.NewStatusClient(conn).GetRoutes(ctx, &meshv1.GetRoutesRequest{}, opts...)
+	return services, routes.GetNodes(), err
 }
 
 func servicesTable(t *table, services []*meshv1.MeshService, nodes []*meshv1.NodeRoutes) {

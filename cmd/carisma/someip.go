@@ -210,11 +210,22 @@ func (s *session) leave() error {
 	return errors.Join(s.Close(), s.stack.Close())
 }
 
-// splitElement splits interface/rpc.
-func splitElement(text string) (iface, rpc string, err error) {
-	iface, rpc, ok := strings.Cut(text, "/")
+// element finds INTERFACE/NAME: the interface, and the name of a part of it.
+func (f *someipFlags) element(text string) (t typed, name string, err error) {
+	iface, name, ok := strings.Cut(text, "/")
 	if !ok {
-		return "", "", usageError{fmt.Errorf("%q: an interface and an rpc are needed, such as cabin.climate.v1.Climate/Describe", text)}
+		return t, "", usageError{fmt.Errorf("%q: an interface and an rpc are needed, such as cabin.climate.v1.Climate/Describe", text)}
 	}
-	return iface, rpc, nil
+	t, err = f.load(iface)
+	return t, name, err
+}
+
+// event returns the event or field of a name, which may be that of its rpc.
+func (t typed) event(name string) (*model.Event, error) {
+	for _, e := range t.iface.AllEvents() {
+		if (e.Name == name || e.RPC == name) && e.SOMEIP != nil && len(e.SOMEIP.Eventgroups) > 0 {
+			return e, nil
+		}
+	}
+	return nil, usageError{fmt.Errorf("%s has no event or field %s with a SOME/IP id and eventgroup", t.iface.FullName(), name)}
 }

@@ -98,11 +98,7 @@ func failure(r runtime.Response, iface *model.Interface) error {
 }
 
 func (f *someipFlags) callTyped(cmd *cobra.Command, element, text string) error {
-	ifaceName, rpc, err := splitElement(element)
-	if err != nil {
-		return err
-	}
-	t, err := f.load(ifaceName)
+	t, rpc, err := f.element(element)
 	if err != nil {
 		return err
 	}
@@ -111,7 +107,7 @@ func (f *someipFlags) callTyped(cmd *cobra.Command, element, text string) error 
 			return f.callMethod(cmd, t, m, text)
 		}
 	}
-	return usageError{fmt.Errorf("%s has no method %s with a SOME/IP id", ifaceName, rpc)}
+	return usageError{fmt.Errorf("%s has no method %s with a SOME/IP id", t.iface.FullName(), rpc)}
 }
 
 func (f *someipFlags) callMethod(cmd *cobra.Command, t typed, m *model.Method, text string) (err error) {
@@ -174,11 +170,7 @@ func newSomeipSet() *cobra.Command {
 
 // access calls the getter or setter of a field.
 func (f *someipFlags) access(cmd *cobra.Command, element, text, what string, of func(*model.Field) *model.Method) error {
-	ifaceName, name, err := splitElement(element)
-	if err != nil {
-		return err
-	}
-	t, err := f.load(ifaceName)
+	t, name, err := f.element(element)
 	if err != nil {
 		return err
 	}
@@ -191,5 +183,5 @@ func (f *someipFlags) access(cmd *cobra.Command, element, text, what string, of 
 			names = append(names, field.Name)
 		}
 	}
-	return usageError{fmt.Errorf("%s has no field %s with a %s; there are: %s", ifaceName, name, what, strings.Join(names, ", "))}
+	return usageError{fmt.Errorf("%s has no field %s with a %s; there are: %s", t.iface.FullName(), name, what, strings.Join(names, ", "))}
 }

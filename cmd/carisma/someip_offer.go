@@ -42,7 +42,7 @@ value of a field.`,
 	return cmd
 }
 
-// play joins the network and offers an instance.
+// playService joins the network and offers an instance.
 func (f *someipFlags) playService(t typed, cfg byhand.PlayedConfig) (*byhand.Played, *runtime.Stack, error) {
 	stack, network, err := f.join()
 	if err != nil {
@@ -151,22 +151,13 @@ the event and withdraws the offer. The exit status is 1 if nobody subscribes.`,
 }
 
 func (n *notifyCommand) notify(cmd *cobra.Command, element, text string) (err error) {
-	ifaceName, name, err := splitElement(element)
+	t, name, err := n.element(element)
 	if err != nil {
 		return err
 	}
-	t, err := n.load(ifaceName)
+	event, err := t.event(name)
 	if err != nil {
 		return err
-	}
-	var event *model.Event
-	for _, e := range t.iface.AllEvents() {
-		if e.Name == name || e.RPC == name {
-			event = e
-		}
-	}
-	if event == nil || event.SOMEIP == nil || len(event.SOMEIP.Eventgroups) == 0 {
-		return usageError{fmt.Errorf("%s has no event or field %s with a SOME/IP id and eventgroup", ifaceName, name)}
 	}
 	if n.interval <= 0 {
 		return usageError{errors.New("--interval: more than 0 is wanted")}

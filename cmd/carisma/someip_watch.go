@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"carisma.dev/gateway/bridge/byhand"
-	"carisma.dev/gateway/codegen/model"
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/runtime"
 )
@@ -74,22 +73,13 @@ func (w *watchCommand) watchHex(cmd *cobra.Command, a []string) error {
 }
 
 func (w *watchCommand) watchTyped(cmd *cobra.Command, element string) error {
-	ifaceName, rpc, err := splitElement(element)
+	t, name, err := w.element(element)
 	if err != nil {
 		return err
 	}
-	t, err := w.load(ifaceName)
+	e, err := t.event(name)
 	if err != nil {
 		return err
-	}
-	var e *model.Event
-	for _, candidate := range t.iface.AllEvents() {
-		if candidate.RPC == rpc {
-			e = candidate
-		}
-	}
-	if e == nil || e.SOMEIP == nil || len(e.SOMEIP.Eventgroups) == 0 {
-		return usageError{fmt.Errorf("%s has no event or field %s with a SOME/IP id and eventgroup", ifaceName, rpc)}
 	}
 	cfg := runtime.SubscribeConfig{
 		Eventgroup: e.SOMEIP.Eventgroups[0], Events: []uint16{e.SOMEIP.ID},

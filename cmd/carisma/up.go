@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
-	"carisma.dev/gateway/mesh/api/meshv1"
 	"carisma.dev/gateway/mesh/envoy"
 	"carisma.dev/gateway/vehicles"
 	"carisma.dev/gateway/vehicles/hosts"
@@ -154,27 +151,19 @@ func (u *upCommand) play(cmd *cobra.Command, r *run.Runner, s *scenario.Scenario
 // describe shows what the mesh has and how to go on by hand.
 func describe(ctx context.Context, w io.Writer, r *run.Runner) error {
 	central := r.Vehicle().Central().Name
-	conn, err := grpc.NewClient("passthrough:///"+r.ControlPlane(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return r.Host(central).Dial(ctx, "tcp", address)
-		}))
+	conn, err := r.Host(central).NewClient(r.ControlPlane())
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	services, err := meshv1.NewServiceRegistryClient(conn).ListServices(ctx, &meshv1.ListServicesRequest{}, grpc.WaitForReady(true))
-	if err != nil {
-		return err
-	}
-	routes, err := meshv1.NewStatusClient(conn).GetRoutes(ctx, &meshv1.GetRoutesRequest{})
+	services, routes, err := askServices(ctx, conn, grpc.WaitForReady(true))
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	if err := printTable(w, func(t *table) { servicesTable(t, services.GetServices(), routes.GetNodes()) }); err != nil {
+	if err := printTable(w, func(t *table) { servicesTable(t, services.GetServices(), routes) }); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\nLogs and state are in %s. Try, in another terminal:\n\n", filepath.Dir(r.Dir(central)))

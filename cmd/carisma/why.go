@@ -80,20 +80,15 @@ func (f *facts) fromCentral(ctx context.Context, conn *grpc.ClientConn) error {
 	if err != nil {
 		return err
 	}
-	services, err := meshv1.NewServiceRegistryClient(conn).ListServices(ctx, &meshv1.ListServicesRequest{})
+	services, routes, err := askServices(ctx, conn)
 	if err != nil {
 		return err
 	}
-	status := meshv1.NewStatusClient(conn)
-	routes, err := status.GetRoutes(ctx, &meshv1.GetRoutesRequest{})
+	proxies, err := meshv1.NewStatusClient(conn).GetProxies(ctx, &meshv1.GetProxiesRequest{})
 	if err != nil {
 		return err
 	}
-	proxies, err := status.GetProxies(ctx, &meshv1.GetProxiesRequest{})
-	if err != nil {
-		return err
-	}
-	f.nodes, f.services, f.routes, f.proxies = nodes.GetNodes(), services.GetServices(), routes.GetNodes(), proxies.GetProxies()
+	f.nodes, f.services, f.routes, f.proxies = nodes.GetNodes(), services.GetServices(), routes, proxies.GetProxies()
 	return nil
 }
 

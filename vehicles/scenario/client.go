@@ -5,12 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"strings"
 
 	"github.com/jhump/protoreflect/v2/grpcreflect"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -30,11 +28,7 @@ type client struct {
 }
 
 func newClient(h *hosts.Host, egress string) (*client, error) {
-	conn, err := grpc.NewClient("passthrough:///"+egress,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return h.Dial(ctx, "tcp", address)
-		}))
+	conn, err := h.NewClient(egress)
 	if err != nil {
 		return nil, err
 	}
