@@ -113,7 +113,7 @@ func newConn(c *net.TCPConn, cfg TCPConfig, from Direction) *Conn {
 func (c *Conn) protect(ctx context.Context, shake func(context.Context, net.Conn) (net.Conn, error)) error {
 	s, err := shake(ctx, c.tcp)
 	if err != nil {
-		return fmt.Errorf("endpoint: handshake with %v: %w", c.remote, err)
+		return &HandshakeError{Peer: c.remote, Err: err}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -51,6 +51,21 @@ func (e *NoAddressError) Error() string {
 // Unwrap returns the error of the system.
 func (e *NoAddressError) Unwrap() error { return e.Err }
 
+// A HandshakeError says that what protects a connection or a datagram socket could not
+// come to terms with a peer: neither side has sent or received a message then.
+type HandshakeError struct {
+	Peer netip.AddrPort
+	Err  error // what the layer said: whose certificate it does not trust, say
+}
+
+// Error implements error.
+func (e *HandshakeError) Error() string {
+	return fmt.Sprintf("endpoint: handshake with %v: %v", e.Peer, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *HandshakeError) Unwrap() error { return e.Err }
+
 // bindError says what an error of binding a local address means.
 func bindError(network string, local netip.AddrPort, err error) error {
 	switch {

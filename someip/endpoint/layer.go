@@ -17,6 +17,13 @@ type StreamLayer interface {
 	Server(ctx context.Context, c net.Conn) (net.Conn, error)
 }
 
+// A HandshakeHandler is told of peers whose handshake did not succeed. An
+// [AcceptHandler] may be one besides.
+type HandshakeHandler interface {
+	// HandshakeFailed is called on a goroutine of the peer's.
+	HandshakeFailed(err *HandshakeError)
+}
+
 // A PacketLayer protects UDP sockets, as DTLS does. Package secure has one.
 type PacketLayer interface {
 	// Client and Server return what carries datagrams over a socket, which is the
@@ -25,4 +32,13 @@ type PacketLayer interface {
 	// to. Multicast cannot be protected.
 	Client(u *UDP) (PacketSocket, error)
 	Server(u *UDP) (PacketSocket, error)
+}
+
+// A HandshakeSocket is a [PacketSocket] that tells of its handshakes. That of a
+// PacketLayer may be one.
+type HandshakeSocket interface {
+	PacketSocket
+	// OnHandshakeFailure has h told of what fails from then on. It comes before Serve
+	// and Send.
+	OnHandshakeFailure(h HandshakeHandler)
 }

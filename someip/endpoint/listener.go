@@ -162,6 +162,10 @@ func (l *Listener) run(c *Conn, h AcceptHandler) {
 		l.failed.Add(1)
 		c.shut(err)
 		l.forget(c)
+		var failed *HandshakeError
+		if told, ok := h.(HandshakeHandler); ok && errors.As(err, &failed) {
+			told.HandshakeFailed(failed)
+		}
 		return
 	}
 	l.accepted.Add(1)

@@ -120,11 +120,11 @@ func (n *Network) linkUp(l *link, c *endpoint.Conn) {
 
 // linkDown fails the calls that went over a connection that has ended (SES-7),
 // and tells discovery. Without a connection, one could not be had.
-func (n *Network) linkDown(l *link, c *endpoint.Conn) {
+func (n *Network) linkDown(l *link, c *endpoint.Conn, cause error) {
 	if c != nil {
 		for i := range n.clients {
 			if cl := n.clients[i].Load(); cl != nil {
-				err := &UnavailableError{Key: cl.key, Reason: ReasonConnection, Since: n.now()}
+				err := &UnavailableError{Key: cl.key, Reason: ReasonConnection, Since: n.now(), Err: cause}
 				cl.fail(func(k *call) bool { return k.conn == c }, err)
 			}
 		}

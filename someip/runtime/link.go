@@ -123,12 +123,13 @@ func (l *link) run(a *attempt) {
 	c := l.connect(a)
 	close(a.done)
 	if c == nil {
-		l.n.linkDown(l, nil)
+		l.n.linkDown(l, nil, nil)
 		return
 	}
 	begin := time.Now()
 	l.n.linkUp(l, c)
-	c.Run(clientConn{l})
+	h := &clientConn{link: l}
+	c.Run(h)
 	c.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,6 +139,9 @@ func (l *link) run(a *attempt) {
 	}
 	l.fails++
 	l.failure = &dialError{since: begin, err: errShortLived}
+	if h.err != nil { // with TLS 1.3 it is here that a client learns that it is refused
+		l.failure = &dialError{since: begin, err: fmt.Errorf("%w: %w", errShortLived, h.err)}
+	}
 }
 
 // errShortLived says that connections end as soon as they are there.
@@ -153,6 +157,9 @@ func (l *link) connect(a *attempt) *endpoint.Conn {
 	switch {
 	case err != nil:
 		l.n.stats.connections.Add(1)
+		if refused := new(endpoint.HandshakeError); errors.As(err, &refused) {
+			l.n.handshakeFailed(refused)
+		}
 		a.err = &dialError{since: l.n.now(), err: err}
 		l.fails++
 		l.failure = a.err
@@ -180,18 +187,22 @@ func (l *link) close() {
 }
 
 // clientConn handles what comes over a link.
-type clientConn struct{ *link }
+type clientConn struct {
+	*link
+	err error // why it ended
+}
 
 // Message implements [endpoint.ConnHandler].
-func (h clientConn) Message(c *endpoint.Conn, msg []byte) {
+func (h *clientConn) Message(c *endpoint.Conn, msg []byte) {
 	h.n.receiveClient(arrival{by: overTCP, from: c.RemoteAddr(), to: c.LocalAddr(), conn: c}, msg)
 }
 
 // Closed implements [endpoint.ConnHandler].
-func (h clientConn) Closed(c *endpoint.Conn, err error) {
+func (h *clientConn) Closed(c *endpoint.Conn, err error) {
+	h.err = err
 	h.conn.CompareAndSwap(c, nil)
 	if err != nil {
 		h.n.stats.connections.Add(1)
 	}
-	h.n.linkDown(h.link, c)
+	h.n.linkDown(h.link, c, err)
 }

@@ -96,8 +96,10 @@ func (p *port) listen(w *wiring, reliable bool) (err error) {
 	}
 	if p.packets, err = w.dtls.Server(p.udp.(*endpoint.UDP)); err != nil {
 		p.udp.Close()
+		return err
 	}
-	return err
+	watchHandshakes(p.packets, p)
+	return nil
 }
 
 // openAnyPort opens a port of the configured range that is not open yet.

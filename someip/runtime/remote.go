@@ -136,6 +136,7 @@ func (n *Network) clientSocket(layer endpoint.PacketLayer) (endpoint.PacketSocke
 		return nil, err
 	}
 	n.secured[layer] = s
+	watchHandshakes(s, clientShakes{n, s})
 	n.serveClient(s)
 	return s, nil
 }

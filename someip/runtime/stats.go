@@ -27,6 +27,7 @@ type Stats struct {
 	QueueDropped      uint64 // notifications that a slow consumer made its queue drop
 	SendErrors        uint64 // messages that could not be handed to the network
 	ConnectionsFailed uint64 // TCP connections that could not be opened or broke
+	HandshakesFailed  uint64 // TLS and DTLS: who does not trust the other, or speaks something else
 	ReceiveDropped    uint64 // datagrams for which a socket had no room (UDP-8)
 	Filtered          uint64 // datagrams from outside of the subnet
 	E2E               E2EStats
@@ -41,7 +42,7 @@ type E2EStats struct {
 type counters struct {
 	sent, received, malformed, wrongProtocol, segments, unknownService, wrongInterface, unknownMethod,
 	wrongType, wrongReturnCode, unmatched, unexpected, timeouts,
-	eventsDropped, queueDropped, sendErrors, connections, e2eDropped atomic.Uint64
+	eventsDropped, queueDropped, sendErrors, connections, handshakes, e2eDropped atomic.Uint64
 	e2e [e2e.Error + 1]atomic.Uint64 // by status
 }
 
@@ -69,6 +70,7 @@ func (n *Network) Stats() Stats {
 		QueueDropped:      c.queueDropped.Load(),
 		SendErrors:        c.sendErrors.Load(),
 		ConnectionsFailed: c.connections.Load(),
+		HandshakesFailed:  c.handshakes.Load(),
 		E2E: E2EStats{
 			OK: c.e2e[e2e.OK].Load(), SomeLost: c.e2e[e2e.OKSomeLost].Load(), Repeated: c.e2e[e2e.Repeated].Load(),
 			WrongSequence: c.e2e[e2e.WrongSequence].Load(), Error: c.e2e[e2e.Error].Load(),

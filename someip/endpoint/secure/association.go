@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/pion/dtls/v3"
+
+	"carisma.dev/gateway/someip/endpoint"
 )
 
 // maxWaiting bounds the datagrams that wait for the handshake with a peer.
@@ -36,6 +38,9 @@ func (a *association) run(ctx context.Context) {
 	if err != nil {
 		a.s.failed.Add(1)
 		a.s.cfg.Logger.Warn("dtls.handshake", "peer", a.wire.peer, "error", err)
+		if a.s.told != nil && ctx.Err() == nil {
+			defer a.s.told.HandshakeFailed(&endpoint.HandshakeError{Peer: a.wire.peer, Err: err})
+		}
 	} else if a.s.established(a) {
 		a.receive()
 	}

@@ -28,12 +28,12 @@ type Stats struct {
 // return. Besides what an [endpoint.PacketSocket] does it counts, and forgets
 // peers.
 type Socket interface {
-	endpoint.PacketSocket
 	// Stats returns a snapshot of the counters.
 	Stats() Stats
 	// AbortFrom ends the associations with a host, which was started anew, say
 	// (RB-6). A client makes a new one when it sends next.
 	AbortFrom(host netip.Addr)
+	endpoint.HandshakeSocket
 }
 
 // socket implements [Socket].
@@ -46,6 +46,7 @@ type socket struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 	h      endpoint.PacketHandler
+	told   endpoint.HandshakeHandler // nil: nobody
 
 	succeeded, failed, refused, ignored, lost atomic.Uint64
 
@@ -76,6 +77,9 @@ func (s *socket) Serve(h endpoint.PacketHandler) {
 	s.h = h
 	s.u.Serve(s.receive)
 }
+
+// OnHandshakeFailure implements [endpoint.HandshakeSocket].
+func (s *socket) OnHandshakeFailure(h endpoint.HandshakeHandler) { s.told = h }
 
 func (s *socket) deliver(from netip.AddrPort, b []byte) { s.h(from, b) }
 

@@ -1,0 +1,168 @@
+package runtime_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/endpoint"
+	"carisma.dev/gateway/someip/endpoint/secure"
+	"carisma.dev/gateway/someip/runtime"
+	"carisma.dev/gateway/someip/someiptest"
+)
+
+// authority issues certificates.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{}
+	a.cert, a.key = a.issue(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	})
+	return a
+}
+
+func (a *authority) issue(t *testing.T, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	c.SerialNumber = big.NewInt(time.Now().UnixNano())
+	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = c, private
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, private.Public(), signer)
+	require.NoError(t, err)
+	c, err = x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return c, private
+}
+
+// of makes a certificate for an address.
+func (a *authority) of(t *testing.T, host netip.Addr) *tls.Certificate {
+	t.Helper()
+	c, private := a.issue(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: host.String()}, IPAddresses: []net.IP{host.AsSlice()}, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	})
+	return &tls.Certificate{Certificate: [][]byte{c.Raw}, PrivateKey: private, Leaf: c}
+}
+
+func (a *authority) pool() *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AddCert(a.cert)
+	return p
+}
+
+// certified is a deployment by TLS 1.3 and DTLS 1.2, of a host with a certificate of one
+// authority that trusts another.
+func certified(t *testing.T, mine, trusted *authority, host netip.Addr) runtime.Deployment {
+	t.Helper()
+	cfg := secure.Config{Certificate: mine.of(t, host), Roots: trusted.pool()}
+	overTCP, err := secure.NewTLS(cfg)
+	require.NoError(t, err)
+	overUDP, err := secure.NewDTLS(cfg)
+	require.NoError(t, err)
+	return runtime.Deployment{Instance: key, TLS: overTCP, DTLS: overUDP}
+}
+
+// Methods, events and fields by TLS 1.3 and DTLS 1.2 with certificates of both sides,
+// and the same again after the server restarted.
+func TestCertificates(t *testing.T) {
+	d, ca := someiptest.NewDomain(t), newAuthority(t)
+	here := d.Start(2)
+	deploy(t, certified(t, ca, ca, d.Addr(2)), here)
+	c := client(t, here)
+	datagrams := subscribe(t, c, runtime.SubscribeConfig{Eventgroup: group, Events: []uint16{event, field}})
+	stream := subscribe(t, c, runtime.SubscribeConfig{Eventgroup: tcpGroup, Reliable: true, Events: []uint16{tcpField}})
+	next := func(s *consumer, want note) {
+		t.Helper()
+		for got := receive(t, s.notes); got != want; got = receive(t, s.notes) {
+			require.NotEqual(t, uint16(event), got.event, "only the values of fields come again")
+		}
+	}
+	for _, run := range []string{"first", "second"} {
+		stack := d.StartStack(1)
+		there := stack.Network("lan")
+		deploy(t, certified(t, ca, ca, d.Addr(1)), there)
+		s := newServer()
+		o := offer(t, there, s)
+		require.NoError(t, o.SetField(field, []byte(run)))
+		require.NoError(t, o.SetField(tcpField, []byte(run)))
+		next(datagrams, note{field, run, true})
+		next(stream, note{tcpField, run, true})
+		for _, reliable := range transports {
+			require.Equal(t, run, string(call(t, c, echo, reliable, run).Payload))
+			require.Equal(t, someip.ReturnCode(0x23), call(t, c, fail, reliable, "").Code)
+			require.NoError(t, c.Send(t.Context(), tell, reliable, []byte(run)))
+			require.Equal(t, run, receive(t, s.told))
+		}
+		require.NoError(t, o.Notify(event, []byte(run)))
+		next(datagrams, note{event, run, true})
+		require.NoError(t, o.Notify(tcpField, []byte("changed")))
+		next(stream, note{tcpField, "changed", false})
+		require.Zero(t, there.Stats().HandshakesFailed+here.Stats().HandshakesFailed)
+		eventually(t, func() bool { return here.DiscoveryStats().Received > 10 }, "some offers")
+		runtime.Kill(stack)
+	}
+}
+
+// Who has no certificate that the other trusts is not served and uses nothing: the call
+// says so, and both sides count it.
+func TestWrongCertificate(t *testing.T) {
+	d, ca, other := someiptest.NewDomain(t), newAuthority(t), newAuthority(t)
+	there := d.Start(1)
+	deploy(t, certified(t, ca, ca, d.Addr(1)), there)
+	s := newServer()
+	offer(t, there, s)
+	for name, wrong := range map[string]runtime.Deployment{
+		"of the client": certified(t, other, ca, d.Addr(2)),
+		"of the server": certified(t, ca, other, d.Addr(2)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			stack := d.StartStack(2)
+			here := stack.Network("lan")
+			deploy(t, wrong, here)
+			c := client(t, here)
+			available(t, c, true)
+			before := there.Stats().HandshakesFailed
+			for transport, reliable := range transports {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				_, err := c.Call(ctx, echo, reliable, []byte("secret"))
+				cancel()
+				var gone *runtime.UnavailableError
+				require.ErrorAs(t, err, &gone, transport)
+				if name == "of the server" {
+					var refused *endpoint.HandshakeError
+					require.ErrorAs(t, err, &refused)
+					require.Equal(t, d.Addr(1), refused.Peer.Addr())
+					require.ErrorContains(t, err, "unknown authority")
+					require.Equal(t, runtime.ReasonUnreachable, gone.Reason)
+				}
+			}
+			eventually(t, func() bool { return there.Stats().HandshakesFailed-before >= 2 }, "by TLS and by DTLS")
+			if name == "of the server" { // with TLS 1.3 only who refuses knows
+				require.EqualValues(t, 2, here.Stats().HandshakesFailed)
+			}
+			require.NoError(t, stack.Close())
+		})
+	}
+	require.Zero(t, s.last.Load(), "no request came")
+}
