@@ -71,7 +71,8 @@ func FuzzReceive(f *testing.F) {
 func FuzzReceiveDeployed(f *testing.F) {
 	d := someiptest.NewDomain(f)
 	n := d.Start(1)
-	deploy(f, protectedDeployment(p07), n)
+	deployment := protectedDeployment(p07)
+	deploy(f, deployment, n)
 	good, err := e2e.NewProtector(p07.Config)
 	require.NoError(f, err)
 	whole, err := good.AppendMessage(nil, request(tell, 1, "payload"))
@@ -91,7 +92,7 @@ func FuzzReceiveDeployed(f *testing.F) {
 	}
 
 	o := offer(f, n, runtime.HandlerFunc(func(_ context.Context, r *runtime.Request) {
-		if !r.E2E.Usable() {
+		if _, protected := deployment.Requests[r.Method]; protected != r.E2E.Usable() {
 			panic(r.E2E)
 		}
 		if !r.NoReturn {
