@@ -71,6 +71,23 @@ func TestQueueAddsGaps(t *testing.T) {
 	require.EqualValues(t, uint32(math.MaxUint32), it.Gap)
 }
 
+// However many items may wait, their payloads take a bounded room.
+func TestQueueBoundsBytes(t *testing.T) {
+	q := bridge.NewQueue(bridge.DropOldest, bridge.EventQueueSize)
+	for range 20 {
+		q.Push(bridge.Item{Payload: make([]byte, 100<<10)})
+	}
+	it, err := q.Pop(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 10, it.Gap, "10 of 100 KiB fit into 1 MiB")
+
+	q.Push(bridge.Item{Payload: make([]byte, 2<<20)})
+	it, err = q.Pop(t.Context())
+	require.NoError(t, err)
+	require.Len(t, it.Payload, 2<<20, "one larger than all is taken alone")
+	require.EqualValues(t, 9, it.Gap)
+}
+
 func TestQueueWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := bridge.NewQueue(bridge.DropOldest, 4)

@@ -144,8 +144,24 @@ func (s *Server) watch(stream grpc.ServerStream, t *target, e *model.Event) erro
 		if err != nil {
 			return err
 		}
-		if err := stream.SendMsg(message(it.Payload, appendMeta(nil, e, it))); err != nil {
+		if err := stream.SendMsg(itemMessage(e, it)); err != nil {
 			return err
 		}
 	}
+}
+
+// A payload up to maxJoined is copied beside its meta, which costs less than a
+// message in two pieces; the meta takes about metaSize.
+const (
+	maxJoined = 1024
+	metaSize  = 64
+)
+
+// itemMessage is the message of a stream. Other watchers have the same payload.
+func itemMessage(e *model.Event, it bridge.Item) *outgoing {
+	if len(it.Payload) > maxJoined {
+		return message(it.Payload, appendMeta(nil, e, it))
+	}
+	b := append(make([]byte, 0, len(it.Payload)+metaSize), it.Payload...)
+	return message(appendMeta(b, e, it))
 }

@@ -32,7 +32,7 @@ func appendMeta(b []byte, e *model.Event, it bridge.Item) []byte {
 	if e.MetaNumber == 0 {
 		return b
 	}
-	meta := make([]byte, 0, 64)
+	meta := make([]byte, 0, metaSize)
 	meta = appendUint(meta, metaSession, uint64(it.Session))
 	if it.Source != "" {
 		meta = protowire.AppendTag(meta, metaSource, protowire.BytesType)
