@@ -95,6 +95,9 @@ func TestKernelDropsAreCounted(t *testing.T) {
 	u, err := endpoint.ListenUDP(endpoint.UDPConfig{Local: addr("127.0.11.1:0"), ReceiveBuffer: 8 << 10})
 	require.NoError(t, err)
 	defer u.Close()
+	if u.Stats().DropsUnknown {
+		t.Skip("the system does not tell what it drops (SO_RXQ_OVFL)")
+	}
 	sender, _ := listen(t, "127.0.11.2:0")
 	batch := make([]endpoint.Datagram, 300)
 	for i := range batch {

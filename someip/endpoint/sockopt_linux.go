@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -20,10 +21,16 @@ func setPacketOptions(fd int, own netip.Addr, cfg UDPConfig) error {
 			return err
 		}
 	}
-	if err := setInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1); err != nil {
-		return err
+	if err := setInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1); err != nil && !errors.Is(err, unix.ENOPROTOOPT) {
+		return err // a system without it, as qemu-user is, counts no drops: see countsDrops
 	}
 	return setMarking(fd, own, cfg.Marking)
+}
+
+// countsDrops reports whether the system tells what it drops.
+func countsDrops(fd int) bool {
+	on, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL)
+	return err == nil && on != 0
 }
 
 // setBuffer asks for more than the system's limit where it may; what is granted
@@ -75,8 +82,17 @@ func bindToDevice(fd int, dev device) error {
 	return setInt(fd, unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX, dev.index)
 }
 
-// setMulticastOut chooses the interface, hop limit and loop for multicast sent.
+// setMulticastOut chooses the interface, hop limit and loop for multicast sent. Where
+// the system has no such options, as qemu-user has not, its routes choose.
 func setMulticastOut(fd int, dev device, own netip.Addr) error {
+	err := chooseMulticastOut(fd, dev, own)
+	if errors.Is(err, unix.ENOPROTOOPT) {
+		return nil
+	}
+	return os.NewSyscallError("setsockopt", err)
+}
+
+func chooseMulticastOut(fd int, dev device, own netip.Addr) error {
 	if own.Is6() {
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_IF, dev.index); err != nil {
 			return err

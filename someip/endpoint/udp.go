@@ -94,6 +94,7 @@ type UDP struct {
 
 	received, filtered atomic.Uint64
 	dropped            atomic.Uint32 // the kernel's counter wraps too
+	blind              bool          // it does not tell
 
 	group netip.Addr // of a multicast socket
 	mu    sync.Mutex
@@ -107,6 +108,8 @@ type UDPStats struct {
 	// Dropped counts what the kernel dropped because the receive buffer was full.
 	// It tells with the next datagram that it does receive (SO_RXQ_OVFL).
 	Dropped uint64
+	// DropsUnknown says that the system does not tell: Dropped stays 0.
+	DropsUnknown bool
 }
 
 // ListenUDP opens a unicast socket, which also sends to multicast groups:
@@ -174,6 +177,7 @@ func newUDP(conn *net.UDPConn, cfg UDPConfig, dev device) (*UDP, error) {
 	}
 	u := &UDP{conn: conn, raw: raw, iface: cfg.Interface, own: cfg.Local.Addr(), accept: cfg.Accept, dev: dev}
 	u.sending.init()
+	_ = u.control(func(fd int) error { u.blind = !countsDrops(fd); return nil }) // a closed socket drops nothing
 	return u, nil
 }
 
@@ -219,7 +223,7 @@ func (u *UDP) ServeBatches(h PacketHandler, end func()) {
 
 // Stats returns a snapshot of the counters.
 func (u *UDP) Stats() UDPStats {
-	return UDPStats{Received: u.received.Load(), Filtered: u.filtered.Load(), Dropped: uint64(u.dropped.Load())}
+	return UDPStats{Received: u.received.Load(), Filtered: u.filtered.Load(), Dropped: uint64(u.dropped.Load()), DropsUnknown: u.blind}
 }
 
 // Buffers returns the sizes of the receive and send buffer that the kernel has
