@@ -171,7 +171,7 @@ func describe(ctx context.Context, w io.Writer, r *run.Runner) error {
 		fmt.Fprintf(w, "  grpcurl -plaintext -unix %s list\n", r.EgressSocket(central))
 	} else {
 		fmt.Fprintf(w, "  grpcurl -plaintext %s list\n", r.Egress(central))
-		fmt.Fprintf(w, "  carisma services --central %s\n", r.ControlPlane())
+		fmt.Fprintf(w, "  %s services --central %s\n", os.Args[0], r.ControlPlane())
 	}
 	fmt.Fprintln(w, "\nEnd with Ctrl-C.")
 	return nil
