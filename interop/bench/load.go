@@ -46,14 +46,14 @@ func (o Options) load(ctx context.Context, r *run.Runner, result *Result) (err e
 	if c.err != nil {
 		return nil
 	}
-	w := &watcher{client: gateway}
+	w, vs := &watcher{client: gateway}, &vsomeipRates{r: r}
 	for _, instance := range []string{"own", "shared", "vsomeip"} {
 		if err := retry(ctx, func(ctx context.Context) error { return gateway.call(ctx, instance) }); err != nil {
 			return err
 		}
 	}
 	calls, err := o.compare(ctx, "calls/s, 32 in flight",
-		rated{what: "vsomeip client → vsomeip service", run: vsomeipRate(r, clientLoad)},
+		rated{what: "vsomeip client → vsomeip service", run: vs.rate(clientLoad)},
 		rated{what: "gRPC client → plain gRPC echo", run: func(ctx context.Context) (float64, error) {
 			stub := benchv1.NewPlainClient(plain.conn)
 			return plain.together(ctx, func(ctx context.Context) error {
@@ -68,7 +68,7 @@ func (o Options) load(ctx context.Context, r *run.Runner, result *Result) (err e
 		return err
 	}
 	events, err := o.compare(ctx, "events/s to one watcher",
-		rated{what: "vsomeip service → vsomeip client, a burst", run: vsomeipRate(r, clientBurst)},
+		rated{what: "vsomeip service → vsomeip client, a burst", run: vs.rate(clientBurst), note: vs.note},
 		rated{what: "plain gRPC stream → gRPC client", run: plain.ticks},
 		rated{what: "our ECU → gateway → gRPC client, nothing lost", run: w.lossless, note: w.note},
 	)
@@ -96,9 +96,12 @@ func (o Options) compare(ctx context.Context, unit string, ways ...rated) ([]Loa
 			loads[i].Rounds = append(loads[i].Rounds, v)
 		}
 	}
+	for i := range ways {
+		loads[i].Rate = median(loads[i].Rounds)
+	}
 	for i, w := range ways {
 		l := &loads[i]
-		l.What, l.Unit, l.Rate = w.what, unit, median(l.Rounds)
+		l.What, l.Unit = w.what, unit
 		l.Vsomeip, l.Plain = l.Rate/loads[0].Rate, l.Rate/loads[1].Rate
 		if w.note != nil {
 			l.Note = w.note()
@@ -107,22 +110,36 @@ func (o Options) compare(ctx context.Context, unit string, ways ...rated) ([]Loa
 	return loads, nil
 }
 
-// vsomeipRate runs a client on vsomeip that prints a rate.
-func vsomeipRate(r *run.Runner, component string) func(context.Context) (float64, error) {
+// vsomeipRates are of clients on vsomeip.
+type vsomeipRates struct {
+	r        *run.Runner
+	expected int
+	most     int // of these, the most that were lost in a burst
+}
+
+// rate runs a client on vsomeip that prints a rate.
+func (v *vsomeipRates) rate(component string) func(context.Context) (float64, error) {
 	return func(context.Context) (float64, error) {
 		var out bytes.Buffer
-		if err := r.Process(component).Run(&out); err != nil {
+		if err := v.r.Process(component).Run(&out); err != nil {
 			return 0, err
 		}
 		var t struct {
-			Calls  float64 `json:"calls_per_s"`
-			Events float64 `json:"events_per_s"`
+			Calls    float64 `json:"calls_per_s"`
+			Events   float64 `json:"events_per_s"`
+			Expected int     `json:"expected"`
+			Arrived  int     `json:"events"`
 		}
 		if err := json.Unmarshal(out.Bytes(), &t); err != nil || t.Calls+t.Events == 0 {
 			return 0, fmt.Errorf("output of the client on vsomeip: %q: %w", out.String(), err)
 		}
+		v.expected, v.most = t.Expected, max(v.most, t.Expected-t.Arrived)
 		return t.Calls + t.Events, nil
 	}
+}
+
+func (v *vsomeipRates) note() string {
+	return fmt.Sprintf("of %d up to %d are lost", v.expected, v.most)
 }
 
 // call calls the echo of an instance once.
