@@ -69,13 +69,16 @@ func receive(stream grpc.ServerStream, in *incoming) error {
 	return err
 }
 
-// call serves a unary rpc. The caller's deadline is that of the context.
+// call serves a unary rpc. The caller's deadline, less the time for an answer, is
+// that of the context.
 func call(stream grpc.ServerStream, svc bridge.Service, m *model.Method) error {
 	var in incoming
 	if err := receive(stream, &in); err != nil {
 		return err
 	}
-	out, err := svc.Invoke(stream.Context(), m, in.bytes())
+	ctx, cancel := answerable(stream.Context())
+	defer cancel()
+	out, err := svc.Invoke(ctx, m, in.bytes())
 	in.free()
 	if err != nil {
 		return err
