@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -57,7 +58,7 @@ type Config struct {
 	Proxy   *meshv1.ProxyEndpoints
 	// ControlPlane is the gRPC target of the control plane, such as host:port.
 	ControlPlane string
-	State        string // existing directory for the id and the descriptors of others
+	State        string // existing directory for the id, and for the services of others and their descriptors
 	// Complete, if not nil, is closed when the list has all that the node knew from
 	// the start. The digest waits for it: what it lacks is gone for the mesh.
 	Complete <-chan struct{}
@@ -66,8 +67,8 @@ type Config struct {
 	// earlier run, if there are any, then each that the control plane gives.
 	OnIdentity func(api.Identity)
 	// OnServices gets all services of the mesh whenever one changed, ordered by
-	// name. While the control plane is away the last ones stay. It is called from
-	// one goroutine; the slice and what is in it are shared and never change.
+	// name. While the control plane is away the last ones stay, also over a restart
+	// of the node. It is called from one goroutine; the slice and what is in it are shared and never change.
 	OnServices func([]Service)
 	Logger     *slog.Logger
 }
@@ -88,6 +89,8 @@ type Agent struct {
 	list        list
 	held        map[serviceKey]*meshv1.MeshService // of the mesh; the session's goroutine only
 	holding     bool                               // held is what a control plane said
+	latest      atomic.Pointer[[]Service]          // what is to be kept
+	dirty       chan struct{}                      // told when latest changes
 
 	mu       sync.Mutex
 	identity api.Identity
@@ -106,6 +109,7 @@ func New(cfg Config) (*Agent, error) {
 	a := &Agent{
 		cfg: cfg, log: log.With("component", "agent"),
 		held:  map[serviceKey]*meshv1.MeshService{},
+		dirty: make(chan struct{}, 1),
 		back:  make(chan struct{}),
 		since: time.Now(), lastErr: errors.New("not yet connected"),
 	}
@@ -118,6 +122,9 @@ func New(cfg Config) (*Agent, error) {
 	a.descriptors, err = openDescriptors(cfg.State)
 	if err != nil {
 		return nil, err
+	}
+	if err := a.recall(); err != nil {
+		a.log.Warn("services of the mesh that were kept are lost", "error", err)
 	}
 	return a, nil
 }
@@ -136,6 +143,12 @@ func (a *Agent) Run(ctx context.Context) error {
 	if id := a.Identity(); id.ID != "" && a.cfg.OnIdentity != nil {
 		a.cfg.OnIdentity(id)
 	}
+	a.recalled()
+	var keeper sync.WaitGroup
+	defer keeper.Wait()
+	keeping, cancel := context.WithCancel(ctx)
+	defer cancel()
+	keeper.Go(func() { a.persist(keeping) })
 	backoff, told := backoffMin, ""
 	for {
 		began := time.Now()

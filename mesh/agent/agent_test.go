@@ -258,6 +258,7 @@ func TestFollowsTheMesh(t *testing.T) {
 
 	gets := c.gets
 	n = start(t, c, state)
+	require.Equal(t, "a", (<-n.services)[0].GetService().GetName(), "what was kept")
 	require.Equal(t, set, (<-n.services)[0].Descriptors)
 	require.Equal(t, gets, c.gets, "from the cache on disk")
 }

@@ -53,15 +53,10 @@ func hashOf(set []byte) string {
 
 // get returns the descriptor set, from memory, disk or the control plane.
 func (d *descriptorStore) get(ctx context.Context, registry meshv1.ServiceRegistryClient, hash string) ([]byte, error) {
-	if set, ok := d.have(hash); ok {
+	if set, ok := d.stored(hash); ok {
 		return set, nil
 	}
 	path, ok := d.path(hash)
-	if ok {
-		if set, err := os.ReadFile(path); err == nil && hashOf(set) == hash {
-			return d.keep(hash, set), nil
-		}
-	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	resp, err := registry.GetDescriptors(ctx, &meshv1.GetDescriptorsRequest{Hash: hash})
@@ -74,6 +69,22 @@ func (d *descriptorStore) get(ctx context.Context, registry meshv1.ServiceRegist
 	}
 	// A torn file is found by its hash, so it need not be forced to the disk.
 	return d.keep(hash, set), os.WriteFile(path, set, 0o600)
+}
+
+// stored returns a descriptor set from memory or disk.
+func (d *descriptorStore) stored(hash string) ([]byte, bool) {
+	if set, ok := d.have(hash); ok {
+		return set, true
+	}
+	path, ok := d.path(hash)
+	if !ok {
+		return nil, false
+	}
+	set, err := os.ReadFile(path)
+	if err != nil || hashOf(set) != hash {
+		return nil, false
+	}
+	return d.keep(hash, set), true
 }
 
 func (d *descriptorStore) have(hash string) ([]byte, bool) {

@@ -38,6 +38,7 @@ func (a *Agent) follow(ctx context.Context, registry meshv1.ServiceRegistryClien
 		if err != nil {
 			return err
 		}
+		a.keep(services)
 		if a.cfg.OnServices != nil {
 			a.cfg.OnServices(services)
 		}
@@ -78,12 +79,16 @@ func (a *Agent) resolve(ctx context.Context, registry meshv1.ServiceRegistryClie
 		return nil, err
 	}
 	for i, s := range services {
-		hash := s.GetService().GetDescriptors()
-		if set, ok := a.descriptors.have(hash); ok {
-			services[i].Descriptors = set
-		} else {
-			services[i].Descriptors = a.list.descriptorSet(hash)
-		}
+		services[i].Descriptors = a.descriptorsOf(s)
 	}
 	return services, nil
+}
+
+// descriptorsOf returns a descriptor set that is at hand, nil if it is not.
+func (a *Agent) descriptorsOf(s Service) []byte {
+	hash := s.GetService().GetDescriptors()
+	if set, ok := a.descriptors.stored(hash); ok {
+		return set
+	}
+	return a.list.descriptorSet(hash)
 }

@@ -1,17 +1,27 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
+	"carisma.dev/gateway/mesh/api/meshv1"
 	"carisma.dev/gateway/mesh/config"
 	"carisma.dev/gateway/mesh/envoy"
 	"carisma.dev/gateway/mesh/gateway"
+	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/payload"
 	"carisma.dev/gateway/someip/runtime"
 	"carisma.dev/gateway/vehicles/cabin/gen/climatev1"
 	"carisma.dev/gateway/vehicles/cabin/gen/tripv1"
@@ -132,4 +142,86 @@ func TestWithoutEnvoy(t *testing.T) {
 	var missing *envoy.ProgramError
 	require.ErrorAs(t, err, &missing)
 	require.ErrorContains(t, err, "/nowhere/envoy")
+}
+
+// CAR-50: a gateway that starts while the control plane is away knows the mesh from
+// its last run: what it exposed is there again at once, and what is on its network
+// is called through it. So it is with an Envoy that starts with it, and with one
+// that outlived it.
+func TestRestartWhileControlPlaneAway(t *testing.T) {
+	v := newVehicle(t)
+	v.center.start(t)
+	kill := v.rear.spawn(t)
+	offerClimate(t, v.host(t, "127.78.1.2", runtime.Range{First: 0x1400, Last: 0x14ff}), "left", 1)
+	cluster := v.host(t, "127.78.1.3", runtime.Range{First: 0x1500, Last: 0x15ff})
+	client, err := cluster.Client(runtime.InstanceKey{Service: 0x5001, Instance: 1, Major: 1})
+	require.NoError(t, err)
+	defer client.Close()
+	w := payload.NewWriter(nil)
+	w.String(4, payload.PlainText, "commute")
+	leg, err := w.Payload()
+	require.NoError(t, err)
+	exposed := func(ctx context.Context) error {
+		resp, err := client.Call(ctx, 0x0001, false, leg)
+		if err == nil && resp.Code != someip.OK {
+			err = fmt.Errorf("return code %v", resp.Code)
+		}
+		return err
+	}
+	left := grpc.CallAuthority(leftName)
+	imported := func(h *hpc) func(context.Context) error {
+		return describe(climatev1.NewClimateClient(dial(t, h.egress)), left)
+	}
+	there := func() {
+		t.Helper()
+		eventually(t, exposed)
+		eventually(t, imported(v.center))
+		eventually(t, imported(v.rear))
+	}
+	there()
+	require.Eventually(t, func() bool { return kept(t, v.rear) }, patience, 10*time.Millisecond)
+
+	require.NoError(t, v.stopCentral())
+	require.Eventually(t, func() bool { return !v.rear.status(t).ControlPlane.Connected }, patience, time.Millisecond)
+	before := v.rear.status(t).Envoy.PID
+	kill()
+	kill = v.rear.spawn(t)
+	require.Equal(t, before, v.rear.status(t).Envoy.PID, "it is adopted")
+	there()
+	kill()
+	require.NoError(t, envoy.EndOrphan(v.rear.state))
+	v.rear.spawn(t)
+	require.NotEqual(t, before, v.rear.status(t).Envoy.PID)
+	there()
+	require.False(t, v.rear.status(t).ControlPlane.Connected)
+
+	v.startCentral(t)
+	require.Eventually(t, func() bool { return v.rear.status(t).ControlPlane.Connected }, patience, time.Millisecond)
+	there()
+}
+
+// kept reports whether a gateway has written what it knows of both services: their
+// entries, and their endpoints for Envoy, at center's address and its own socket.
+func kept(t *testing.T, h *hpc) bool {
+	t.Helper()
+	var all meshv1.WatchServicesResponse
+	require.NoError(t, proto.Unmarshal(content(t, h, "mesh.kept"), &all))
+	up := 0
+	for _, s := range all.GetSet() {
+		if s.GetService().GetState() == meshv1.InstanceState_INSTANCE_UP {
+			up++
+		}
+	}
+	ads := content(t, h, "ads.kept")
+	return up == 2 && bytes.Contains(ads, []byte("127.78.0.1")) && bytes.Contains(ads, []byte("127.78.0.2")) &&
+		bytes.Count(ads, []byte("gateway.sock")) == 3 // of the cluster, at the egress and at the ingress
+}
+
+func content(t *testing.T, h *hpc, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(h.state, file))
+	if !errors.Is(err, fs.ErrNotExist) {
+		require.NoError(t, err)
+	}
+	return data
 }

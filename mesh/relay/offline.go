@@ -33,17 +33,39 @@ func (r *Relay) open(ctx context.Context, method string, req request) (grpc.Clie
 	}
 	gap := time.NewTicker(attemptGap)
 	defer gap.Stop()
+	told := false
 	for ; ; <-gap.C {
 		up, err := r.cfg.Central.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method,
 			grpc.ForceCodecV2(raw), grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage))
 		if status.Code(err) != codes.Unavailable || r.cfg.Await == nil {
 			return up, err
 		}
+		if len(req.held) > 0 && !told {
+			told = true
+			r.tellHeld(req.nodeID)
+		}
 		if waitErr := r.cfg.Await(wait); waitErr != nil {
 			if ctx.Err() == nil {
 				return nil, nil //nolint:nilnil // central is away, serve what is kept
 			}
 			return nil, err
+		}
+	}
+}
+
+// tellHeld says what an Envoy has that outlived its gateway and cannot tell the
+// control plane: what it acknowledged.
+func (r *Relay) tellHeld(nodeID string) {
+	if !r.kept.has(nodeID) {
+		return
+	}
+	for _, typeURL := range []string{listenerType, routeType, endpointType} {
+		msg, err := proto.Marshal(r.kept.answer(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: typeURL}, ""))
+		if err != nil {
+			continue
+		}
+		if has, err := delta.response(msg); err == nil {
+			r.state.answer(has, request{})
 		}
 	}
 }
