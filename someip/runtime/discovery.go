@@ -18,6 +18,7 @@ type discovery struct {
 	wake               chan struct{} // the next deadline may be earlier than before
 	stop               chan struct{}
 	armed              time.Time // when the timer will look again; guarded by n.mu
+	shared             ownAddress
 }
 
 var never = time.Unix(1<<40, 0)
@@ -94,6 +95,9 @@ func (n *Network) step(f func(m *sd.Machine) []sd.Action) {
 }
 
 func (n *Network) receiveDiscovery(from netip.AddrPort, multicast bool, b []byte) {
+	if multicast {
+		n.checkEcho(from, b)
+	}
 	n.step(func(m *sd.Machine) []sd.Action { return m.Receive(n.now(), from, multicast, b) })
 }
 
@@ -171,6 +175,9 @@ func (n *Network) perform(actions []sd.Action) {
 func (n *Network) act(a sd.Action) {
 	switch a := a.(type) {
 	case sd.Send:
+		if a.To.Addr().IsMulticast() {
+			n.discovery.shared.echoes.Sent(a.Data)
+		}
 		if err := n.discovery.unicast.Send(a.To, a.Data); err != nil {
 			n.stats.sendErrors.Add(1)
 			n.log.Warn("sd.send", "to", a.To, "error", err)
