@@ -148,9 +148,11 @@ type Filter struct {
 
 // EventFilter says which notifications of an event count.
 type EventFilter struct {
-	Event    uint16
-	OnChange bool
-	Interval time.Duration
+	Event                uint16
+	OnChange             bool
+	ChangeResetsInterval bool
+	Interval             time.Duration // 0: never
+	Ignore               map[int]byte  // bits that count for no change, by the index of their byte
 }
 
 // Protection is the end-to-end protection of an event.

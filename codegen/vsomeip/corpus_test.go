@@ -91,6 +91,8 @@ func TestPage(t *testing.T) {
 		runtime.Deployment{},
 		runtime.MessageConfig{},
 		runtime.E2EConfig{},
+		runtime.SubscribeConfig{},
+		runtime.FilterConfig{},
 		runtime.StaticInstance{},
 	} {
 		types[reflect.TypeOf(v).Name()] = reflect.TypeOf(v)

@@ -97,12 +97,38 @@ func (d *decoder) filter(n *node) Filter {
 		if on := n.member("on_change"); on != nil {
 			e.OnChange = d.boolean(on, false)
 		}
+		if reset := n.member("on_change_resets_interval"); reset != nil {
+			e.ChangeResetsInterval = d.boolean(reset, false)
+		}
+		d.each(n.member("ignore"), func(n *node) {
+			if e.Ignore == nil {
+				e.Ignore = map[int]byte{}
+			}
+			index, mask := d.ignored(n)
+			e.Ignore[index] = mask
+		})
 		if every := n.member("interval"); every != nil && every.text != "never" {
 			e.Interval = d.millis(every)
 		}
 		f.Events = append(f.Events, e)
 	})
 	return f
+}
+
+// ignored reads the index of a byte, and the bits of it that do not count: all without
+// a mask.
+func (d *decoder) ignored(n *node) (index int, mask byte) {
+	mask = 0xFF
+	if n.kind == object {
+		if m := n.member("mask"); m != nil {
+			mask = byte(d.number(m, 0, 0xFF))
+		}
+		n = n.member("index")
+	}
+	if n != nil {
+		index = int(d.number(n, 0, maxBytes))
+	}
+	return index, mask
 }
 
 // selective takes a list of addresses, or an object with members of that name.

@@ -181,6 +181,21 @@ func deployment(c *vsomeip.Config, s vsomeip.Service) runtime.Deployment {
 	return d
 }
 
+// filters sets which events of an instance are let through.
+func filters(c *vsomeip.Config, service, instance uint16) map[uint16]runtime.FilterConfig {
+	all := map[uint16]runtime.FilterConfig{}
+	for _, f := range c.Filters {
+		for _, e := range f.Events {
+			if f.Service == service && f.Instance == instance {
+				all[e.Event] = runtime.FilterConfig{
+					OnChange: e.OnChange, Ignore: e.Ignore, Interval: e.Interval, ChangeResetsInterval: e.ChangeResetsInterval,
+				}
+			}
+		}
+	}
+	return all
+}
+
 // Every configuration of the corpus can be set for the runtime: what it says of the
 // network is valid, and a host with it, moved to a loopback address, deploys and
 // offers its services.
@@ -262,4 +277,7 @@ func TestSettingsOfFull(t *testing.T) {
 	require.False(t, event.E2E.Vsomeip, "instance 0x5678 has no place in the data id")
 	require.NotNil(t, event.TP)
 	require.Equal(t, 8352, event.MaxPayload)
+	require.Equal(t, map[uint16]runtime.FilterConfig{
+		0x8001: {OnChange: true, Interval: 5 * time.Second, ChangeResetsInterval: true, Ignore: map[int]byte{1: 0xFF, 2: 0x0F}}, 0x8002: {},
+	}, filters(c, 0xB519, 1))
 }

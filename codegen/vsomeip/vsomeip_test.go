@@ -34,7 +34,7 @@ const full = `{
   "npdu-default-timings": {"debounce-time-request": "1", "debounce-time-response": "3", "max-retention-time-request": "7", "max-retention-time-response": "5"},
   "payload-sizes": [{"unicast": "10.0.2.1", "ports": [{"port": "30509", "max-payload-size": "14999"}]}],
   "max-payload-size-reliable": "17000", "max-payload-size-unreliable": "8352",
-  "debounce": [{"service": "0xb519", "instance": "0x0001", "events": [{"event": "0x8001", "on_change": "true", "interval": 5000, "ignore": [1, {"index": 2}]}, {"event": "0x8002", "interval": "never"}]}],
+  "debounce": [{"service": "0xb519", "instance": "0x0001", "events": [{"event": "0x8001", "on_change": "true", "interval": 5000, "on_change_resets_interval": "true", "ignore": [1, {"index": 2, "mask": "0x0f"}]}, {"event": "0x8002", "interval": "never"}]}],
   "e2e": {"e2e_enabled": "true", "protected": [{"service_id": "0x1234", "event_id": "0x8001", "profile": "P04", "variant": "both", "crc_offset": "64", "data_id": "0x2d"}]},
   "supports_selective_broadcasts": {"address": "10.0.2.9"},
   "tcp-connect-time-max": "10000", "tcp-restart-aborts-max": "15", "udp-receive-buffer-size": "1703936", "shutdown_timeout": "5000",
@@ -89,7 +89,7 @@ func TestParse(t *testing.T) {
 		PayloadSizes:       []vsomeip.PayloadSize{{Unicast: addr("10.0.2.1"), Port: 30509, Max: 14999}},
 		MaxPayloadReliable: 17000, MaxPayloadUnreliable: 8352,
 		Filters: []vsomeip.Filter{{Service: 0xB519, Instance: 1, Events: []vsomeip.EventFilter{
-			{Event: 0x8001, OnChange: true, Interval: 5 * time.Second}, {Event: 0x8002},
+			{Event: 0x8001, OnChange: true, ChangeResetsInterval: true, Interval: 5 * time.Second, Ignore: map[int]byte{1: 0xFF, 2: 0x0F}}, {Event: 0x8002},
 		}}},
 		E2E: true,
 		Protected: []vsomeip.Protection{{

@@ -25,6 +25,7 @@ type Stats struct {
 	Timeouts          uint64 // calls given up by their caller
 	EventsDropped     uint64 // notifications that a slow TCP client made us drop
 	QueueDropped      uint64 // notifications that a slow consumer made its queue drop
+	EventsFiltered    uint64 // notifications that a subscription's filter left out
 	SendErrors        uint64 // messages that could not be handed to the network
 	ConnectionsFailed uint64 // TCP connections that could not be opened or broke
 	HandshakesFailed  uint64 // TLS and DTLS: who does not trust the other, or speaks something else
@@ -42,7 +43,7 @@ type E2EStats struct {
 type counters struct {
 	sent, received, malformed, wrongProtocol, segments, unknownService, wrongInterface, unknownMethod,
 	wrongType, wrongReturnCode, unmatched, unexpected, timeouts,
-	eventsDropped, queueDropped, sendErrors, connections, handshakes, e2eDropped atomic.Uint64
+	eventsDropped, eventsFiltered, queueDropped, sendErrors, connections, handshakes, e2eDropped atomic.Uint64
 	e2e [e2e.Error + 1]atomic.Uint64 // by status
 }
 
@@ -68,6 +69,7 @@ func (n *Network) Stats() Stats {
 		Timeouts:          c.timeouts.Load(),
 		EventsDropped:     c.eventsDropped.Load(),
 		QueueDropped:      c.queueDropped.Load(),
+		EventsFiltered:    c.eventsFiltered.Load(),
 		SendErrors:        c.sendErrors.Load(),
 		ConnectionsFailed: c.connections.Load(),
 		HandshakesFailed:  c.handshakes.Load(),

@@ -14,6 +14,8 @@ type SubscribeConfig struct {
 	// Events are those wanted. Nil: all that the instance sends, also those of
 	// other eventgroups to which somebody on this network subscribed.
 	Events []uint16
+	// Filters leave out notifications, by event. Events without one all pass.
+	Filters map[uint16]FilterConfig
 	// Unreliable and Reliable say over which transports the group has events
 	// (UDP, TCP). Neither: UDP if the instance is offered over it, else TCP.
 	Unreliable, Reliable bool
@@ -87,8 +89,9 @@ type Subscription struct {
 	up     *upstream
 	cfg    SubscribeConfig
 	events map[uint16]struct{} // nil: all
-	stop   func() bool         // releases the context
-	queue  *queue              // nil: OnEvent gets them at once
+	filter map[uint16]*filter
+	stop   func() bool // releases the context
+	queue  *queue      // nil: OnEvent gets them at once
 	closed atomic.Bool
 }
 

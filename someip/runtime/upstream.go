@@ -36,7 +36,7 @@ func (n *Network) subscribe(ctx context.Context, r *remote, cfg SubscribeConfig)
 		cfg.Reliable = st.Up && !st.Endpoints.UDP.IsValid()
 		cfg.Unreliable = !cfg.Reliable
 	}
-	s := &Subscription{cfg: cfg}
+	s := &Subscription{cfg: cfg, filter: newFilters(cfg.Filters)}
 	if cfg.Queue > 0 {
 		s.queue = &queue{s: s, most: cfg.Queue}
 	}
@@ -182,8 +182,11 @@ func (u *upstream) deliver(note Notification) bool {
 			delivered = true
 			note.Initial = u.first(note.Event)
 		}
+		f := s.filter[note.Event]
 		switch {
 		case s.cfg.OnEvent == nil:
+		case f != nil && !f.passes(note, u.n.now()):
+			u.n.stats.eventsFiltered.Add(1)
 		case s.queue != nil:
 			s.queue.put(note)
 		default:
