@@ -18,10 +18,21 @@ func (s *Step) actions() (all, given []string) {
 		key string
 		has bool
 	}{
-		{"wait", s.Wait != nil}, {"call", s.Call != nil}, {"watch", s.Watch != nil}, {"expect", s.Expect != nil},
-		{"ends", s.Ends != nil}, {"list", s.List != nil}, {"play", s.Play != ""}, {"start", s.Start != ""},
-		{"stop", s.Stop != ""}, {"kill", s.Kill != ""}, {"reboot", s.Reboot != ""}, {"repeat", s.Repeat != nil},
-		{"finish", s.Finish != nil}, {"add_service", s.Add != nil}, {"remove_service", s.Remove != nil},
+		{"wait", s.Wait != nil},
+		{"call", s.Call != nil},
+		{"watch", s.Watch != nil},
+		{"expect", s.Expect != nil},
+		{"ends", s.Ends != nil},
+		{"list", s.List != nil},
+		{"play", s.Play != ""},
+		{"start", s.Start != ""},
+		{"stop", s.Stop != ""},
+		{"kill", s.Kill != ""},
+		{"reboot", s.Reboot != ""},
+		{"repeat", s.Repeat != nil},
+		{"finish", s.Finish != nil},
+		{"add_service", s.Add != nil},
+		{"remove_service", s.Remove != nil},
 	} {
 		all = append(all, a.key)
 		if a.has {

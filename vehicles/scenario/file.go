@@ -108,7 +108,7 @@ type Repeat struct {
 	As       string        `yaml:"as" required:"true" doc:"Name of the calls in later steps."`
 	Target   Target        `yaml:"to" required:"true" doc:"What is called."`
 	Response JSON          `yaml:"response" required:"true" doc:"The whole response as JSON, of every call."`
-	Pause    time.Duration `yaml:"pause" default:"5ms" doc:"Time between an answer and the next call."`
+	Every    time.Duration `yaml:"every" default:"5ms" min:"1ms" doc:"Time between two calls; a call waits for the one before."`
 }
 
 // Finish makes a last call and ends those of a repeat.

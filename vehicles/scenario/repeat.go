@@ -25,12 +25,14 @@ func startRepeated(ctx context.Context, c *client, r *Repeat) *repeated {
 	w := &repeated{finish: make(chan struct{}), done: make(chan struct{}), cancel: cancel}
 	go func() {
 		defer close(w.done)
+		next := time.NewTicker(r.Every)
+		defer next.Stop()
 		for last := false; !last && ctx.Err() == nil; {
 			// The last call begins after all that happened meanwhile.
 			select {
 			case <-w.finish:
 				last = true
-			case <-time.After(r.Pause):
+			case <-next.C:
 			}
 			w.calls++
 			if err := r.once(ctx, c); err != nil {

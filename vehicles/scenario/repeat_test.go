@@ -49,7 +49,7 @@ func TestRepeat(t *testing.T) {
 	begin := func() {
 		t.Helper()
 		lines, err := p.repeat(t.Context(), t.Context(), &Repeat{
-			As: "checks", Target: Target{Host: "here", Method: "grpc.health.v1.Health/Check"}, Response: response, Pause: time.Millisecond,
+			As: "checks", Target: Target{Host: "here", Method: "grpc.health.v1.Health/Check"}, Response: response, Every: time.Millisecond,
 		})
 		require.NoError(t, err)
 		require.Equal(t, []string{"grpc.health.v1.Health/Check {}"}, lines)

@@ -55,6 +55,10 @@ func TestMistakes(t *testing.T) {
 				"\n- {name: a, repeat: {as: b, to: {host: rear, method: c.D/E}, response: '{}'}}\n- {name: a, finish: {of: b}}",
 			`:4:26: steps[1].repeat.as: calls "b" are being made already`,
 		},
+		"no pause": {
+			"\n- {name: a, repeat: {as: b, to: {host: rear, method: c.D/E}, response: '{}', every: 0s}}\n- {name: a, finish: {of: b}}",
+			`:3:85: steps[0].repeat.every: "0s" is out of range; allowed: at least 1ms`,
+		},
 		"no host":      {"[{name: a, wait: {host: reer, up: [b]}}]", `:2:32: steps[0].wait.host: there is no HPC "reer"`},
 		"an ECU":       {"[{name: a, list: {host: climate-ecu, services: [b]}}]", `there is no HPC "climate-ecu"`},
 		"no program":   {"[{name: a, reboot: climate}]", `:2:27: steps[0].reboot: there is no program "climate"; allowed: the name of a component, or HPC/gateway`},
