@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +32,10 @@ const (
 
 	windowSize = 1 << 20 // of a stream; fixed, so that no ping measures it
 	stopTime   = 500 * time.Millisecond
+
+	// streamWorkers are goroutines whose stacks have grown already. Each call that
+	// waits for an ECU has one; those beyond get a new goroutine.
+	streamWorkers = 64
 )
 
 // ServerConfig configures a [Server].
@@ -84,7 +87,7 @@ func NewServer(cfg ServerConfig) *Server {
 		grpc.MaxRecvMsgSize(MaxMessageSize),
 		grpc.StaticStreamWindowSize(windowSize),
 		grpc.StaticConnWindowSize(16*windowSize),
-		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
+		grpc.NumStreamWorkers(streamWorkers),
 		// Proxies may ping, as often as a frozen peer must be noticed.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
 			MinTime: 50 * time.Millisecond, PermitWithoutStream: true,
