@@ -125,7 +125,9 @@ func (s *Server) watch(stream grpc.ServerStream, t *target, e *model.Event) erro
 	queue := bridge.NewQueue(delivery, bridge.EventQueueSize)
 	s.watching.open.Add(1)
 	defer s.watching.open.Add(-1)
-	ctx, cancel := context.WithCancel(stream.Context())
+	work, done := answerable(stream.Context())
+	defer done()
+	ctx, cancel := context.WithCancel(work)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
