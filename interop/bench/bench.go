@@ -45,6 +45,7 @@ type Result struct {
 	Footprints  []Footprint   `json:"footprints"`
 	Soak        *Soak         `json:"soak,omitempty"`
 	Aims        []Aim         `json:"aims"`
+	Floors      []Floor       `json:"floors"`
 	Transcoding []Transcoding `json:"transcoding"`
 }
 
@@ -54,6 +55,17 @@ func (r *Result) atMost(what string, value, limit float64) {
 
 func (r *Result) atLeast(what string, value, limit float64) {
 	r.Aims = append(r.Aims, Aim{What: what, Value: value, Limit: limit, Least: true, Met: value >= limit})
+}
+
+// Floor is what an aim compares with, of the parts that the gateway is made of and
+// that it cannot do without.
+type Floor struct {
+	What  string  `json:"what"`
+	Value float64 `json:"value"`
+}
+
+func (r *Result) floor(what string, value float64) {
+	r.Floors = append(r.Floors, Floor{what, value})
 }
 
 // part is some of the measurements, on a vehicle of its own, so that none inherits

@@ -140,38 +140,55 @@ func vsomeipClient(r *run.Runner) func(context.Context) (Times, error) {
 // ownClient measures a client on our stack, in the given host.
 func (e effort) ownClient(r *run.Runner, instance uint16) func(context.Context) (Times, error) {
 	return func(ctx context.Context) (t Times, err error) {
-		n := r.Vehicle().Network(network)
-		var stack *runtime.Stack
-		err = r.Host(clientHost).Do(func() (err error) {
-			stack, err = runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{{
-				Name:      network,
-				Address:   netip.PrefixFrom(r.Addr(clientHost, network), n.Subnet.Bits()),
-				SD:        runtime.SDConfig{Group: n.SD.Group, Port: n.SD.Port},
-				ClientIDs: runtime.Range{First: 0x1600, Last: 0x16ff},
-			}}})
+		err = withOwnClient(ctx, r, instance, func(call func(context.Context) error) (err error) {
+			t, err = e.serial(ctx, call)
 			return err
 		})
-		if err != nil {
-			return t, err
-		}
-		defer func() { err = errors.Join(err, stack.Close()) }()
-		c, err := stack.Network(network).Client(runtime.InstanceKey{Service: 0x6001, Instance: instance, Major: 1})
-		if err != nil {
-			return t, err
-		}
-		defer c.Close()
-		payload := []byte{1, 2, 3, 4, 5, 6, 7, 8}
-		if err := retry(ctx, func(ctx context.Context) error {
-			_, err := c.Call(ctx, 1, false, payload)
-			return err
-		}); err != nil {
-			return t, err
-		}
-		return e.serial(ctx, func(ctx context.Context) error {
-			_, err := c.Call(ctx, 1, false, payload)
-			return err
-		})
+		return t, err
 	}
+}
+
+// ownRate is the same with several calls outstanding.
+func (e effort) ownRate(r *run.Runner, instance uint16) func(context.Context) (float64, error) {
+	return func(ctx context.Context) (rate float64, err error) {
+		err = withOwnClient(ctx, r, instance, func(call func(context.Context) error) (err error) {
+			rate, err = e.together(ctx, call)
+			return err
+		})
+		return rate, err
+	}
+}
+
+// withOwnClient measures with a client on our stack that calls an echo.
+func withOwnClient(ctx context.Context, r *run.Runner, instance uint16, measure func(call func(context.Context) error) error) (err error) {
+	n := r.Vehicle().Network(network)
+	var stack *runtime.Stack
+	if err := r.Host(clientHost).Do(func() (err error) {
+		stack, err = runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{{
+			Name:      network,
+			Address:   netip.PrefixFrom(r.Addr(clientHost, network), n.Subnet.Bits()),
+			SD:        runtime.SDConfig{Group: n.SD.Group, Port: n.SD.Port},
+			ClientIDs: runtime.Range{First: 0x1600, Last: 0x16ff},
+		}}})
+		return err
+	}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stack.Close()) }()
+	c, err := stack.Network(network).Client(runtime.InstanceKey{Service: 0x6001, Instance: instance, Major: 1})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	payload := []byte{1, 2, 3, 4, 5, 6, 7, 8}
+	call := func(ctx context.Context) error {
+		_, err := c.Call(ctx, 1, false, payload)
+		return err
+	}
+	if err := retry(ctx, call); err != nil {
+		return err
+	}
+	return measure(call)
 }
 
 // udpEcho measures a bare UDP echo between two hosts: the floor.
@@ -220,8 +237,8 @@ func (e effort) udpEcho(r *run.Runner) func(context.Context) (Times, error) {
 	}
 }
 
-// startTimeout bounds the wait for the vehicle.
-const startTimeout = 30 * time.Second
+// startTimeout bounds the wait for the vehicle, and a first round on a busy machine.
+const startTimeout = 90 * time.Second
 
 // retry calls f until it succeeds: services take a moment to appear.
 func retry(ctx context.Context, f func(context.Context) error) error {

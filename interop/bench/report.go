@@ -19,6 +19,9 @@ func (r *Result) WriteMarkdown(w io.Writer) {
 		}
 		return fmt.Sprintf("| %s | %s | %g | %.2f | %s |", a.What, bound, a.Limit, a.Value, verdict)
 	})
+	table(w, "| floor of an aim, in the same run | measured |", r.Floors, func(f Floor) string {
+		return fmt.Sprintf("| %s | %.2f |", f.What, f.Value)
+	})
 	table(w, "| round trip, 8 B, all on one core | p50 µs (range over rounds) | p99 µs | × vsomeip |", r.Rows, func(row Row) string {
 		return fmt.Sprintf("| %s | %.0f (%.0f–%.0f) | %.0f | %.2f |",
 			row.Path, row.P50, slices.Min(row.Rounds), slices.Max(row.Rounds), row.P99, row.Ratio)
