@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -18,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"carisma.dev/gateway/interop/bench/benchv1"
 	"carisma.dev/gateway/interop/peers"
@@ -33,11 +31,7 @@ import (
 // dial connects from a host of the vehicle.
 func dial(t *testing.T, r *run.Runner, host, address string) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return r.Host(host).Dial(ctx, "tcp", address)
-		}))
+	conn, err := r.Host(host).NewClient(address)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
 	return conn
