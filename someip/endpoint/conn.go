@@ -29,8 +29,9 @@ type ConnHandler interface {
 // Conn is a TCP connection that carries SOME/IP messages. Its methods are safe
 // for concurrent use.
 type Conn struct {
-	tcp           *net.TCPConn
-	stream        net.Conn // tcp, or what protects it
+	socket        net.Conn
+	tcp           *net.TCPConn // socket, if it is the system's
+	stream        net.Conn     // socket, or what protects it
 	local, remote netip.AddrPort
 	cfg           TCPConfig
 	from          Direction
@@ -56,6 +57,10 @@ func DialTCP(ctx context.Context, local, remote netip.AddrPort, cfg TCPConfig) (
 	defer cancel()
 	var tcp net.Conn
 	dial := func(local netip.AddrPort) (err error) {
+		if cfg.Streams != nil {
+			tcp, err = cfg.Streams.Dial(ctx, local, remote)
+			return err
+		}
 		d := net.Dialer{
 			KeepAliveConfig: keepAlive,
 			Control:         controlTCP(remote.Addr(), cfg, local.Port() != 0),
@@ -76,7 +81,7 @@ func DialTCP(ctx context.Context, local, remote netip.AddrPort, cfg TCPConfig) (
 	if err := ports.bind("tcp", local, dial); err != nil {
 		return nil, err
 	}
-	c := newConn(tcp.(*net.TCPConn), cfg, FromServer)
+	c := newConn(tcp, cfg, FromServer)
 	if cfg.Layer != nil {
 		if err := c.protect(ctx, func(ctx context.Context, s net.Conn) (net.Conn, error) {
 			return cfg.Layer.Client(ctx, s, remote)
@@ -93,9 +98,9 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: t
 
 // newConn takes over a connection on which the peer writes as from. TCP_NODELAY
 // is what net sets (TCP-1).
-func newConn(c *net.TCPConn, cfg TCPConfig, from Direction) *Conn {
+func newConn(c net.Conn, cfg TCPConfig, from Direction) *Conn {
 	conn := &Conn{
-		tcp:    c,
+		socket: c,
 		stream: c,
 		local:  Canonical(c.LocalAddr().(*net.TCPAddr).AddrPort(), ""),
 		remote: Canonical(c.RemoteAddr().(*net.TCPAddr).AddrPort(), ""),
@@ -104,6 +109,7 @@ func newConn(c *net.TCPConn, cfg TCPConfig, from Direction) *Conn {
 		done:   make(chan struct{}),
 		read:   make(chan struct{}),
 	}
+	conn.tcp, _ = c.(*net.TCPConn)
 	conn.out.init(conn)
 	return conn
 }
@@ -111,7 +117,7 @@ func newConn(c *net.TCPConn, cfg TCPConfig, from Direction) *Conn {
 // protect puts a layer between the connection and its messages. Nothing else uses
 // the connection yet, but it may be closed meanwhile.
 func (c *Conn) protect(ctx context.Context, shake func(context.Context, net.Conn) (net.Conn, error)) error {
-	s, err := shake(ctx, c.tcp)
+	s, err := shake(ctx, c.socket)
 	if err != nil {
 		return &HandshakeError{Peer: c.remote, Err: err}
 	}
@@ -124,7 +130,8 @@ func (c *Conn) protect(ctx context.Context, shake func(context.Context, net.Conn
 	return nil
 }
 
-func (c *Conn) layered() bool { return c.cfg.Layer != nil }
+// layered reports whether writing may block.
+func (c *Conn) layered() bool { return c.cfg.Layer != nil || c.tcp == nil }
 
 // LocalAddr is the own end.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
@@ -195,8 +202,8 @@ func (c *Conn) shut(cause error) {
 	c.closed, c.cause = true, cause
 	close(c.done)
 	c.out.stop()
-	if c.stream == net.Conn(c.tcp) {
-		c.tcp.Close()
+	if c.stream == c.socket {
+		c.socket.Close()
 		return
 	}
 	c.serve.Go(func() { c.stream.Close() }) // it says good-bye, which may block
@@ -246,7 +253,7 @@ func (c *Conn) finish(ctx context.Context) error {
 		return err
 	}
 	if half, ok := c.stream.(interface{ CloseWrite() error }); ok {
-		_ = c.tcp.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout))
+		_ = c.socket.SetWriteDeadline(time.Now().Add(c.cfg.WriteTimeout))
 		if err := half.CloseWrite(); err != nil {
 			return fmt.Errorf("endpoint: %w", err)
 		}

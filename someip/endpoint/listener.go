@@ -13,7 +13,7 @@ import (
 // Listener is the server side of TCP: it accepts connections and keeps them
 // until the client closes them or it is closed itself.
 type Listener struct {
-	ln    *net.TCPListener
+	ln    net.Listener
 	local netip.AddrPort
 	cfg   TCPConfig
 	serve sync.WaitGroup
@@ -44,6 +44,10 @@ func ListenTCP(local netip.AddrPort, cfg TCPConfig) (*Listener, error) {
 	}
 	var ln net.Listener
 	err := cfg.Ports.bind("tcp", Canonical(local, ""), func(local netip.AddrPort) (err error) {
+		if cfg.Streams != nil {
+			ln, err = cfg.Streams.Listen(local)
+			return err
+		}
 		lc := net.ListenConfig{KeepAliveConfig: keepAlive, Control: controlTCP(local.Addr(), cfg, false)}
 		ln, err = lc.Listen(context.Background(), network4or6("tcp", local.Addr()), numbered(local).String())
 		return err
@@ -51,10 +55,9 @@ func ListenTCP(local netip.AddrPort, cfg TCPConfig) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	tcp := ln.(*net.TCPListener)
 	return &Listener{
-		ln:    tcp,
-		local: Canonical(tcp.Addr().(*net.TCPAddr).AddrPort(), ""),
+		ln:    ln,
+		local: Canonical(ln.Addr().(*net.TCPAddr).AddrPort(), ""),
 		cfg:   cfg,
 		conns: make(map[netip.AddrPort]*Conn),
 		all:   make(map[*Conn]struct{}),
@@ -112,7 +115,7 @@ func (l *Listener) AbortFrom(host netip.Addr) {
 func (l *Listener) accept(h AcceptHandler) {
 	backoff := time.Millisecond
 	for {
-		c, err := l.ln.AcceptTCP()
+		c, err := l.ln.Accept()
 		switch {
 		case err == nil:
 			backoff = time.Millisecond
@@ -140,7 +143,7 @@ func (l *Listener) pause(d time.Duration) bool {
 	}
 }
 
-func (l *Listener) add(tcp *net.TCPConn, h AcceptHandler) {
+func (l *Listener) add(tcp net.Conn, h AcceptHandler) {
 	c := newConn(tcp, l.cfg, FromClient)
 	host := c.remote.Addr()
 	l.mu.Lock()
@@ -177,8 +180,10 @@ func (l *Listener) run(c *Conn, h AcceptHandler) {
 }
 
 func (l *Listener) prepare(c *Conn) error {
-	if err := markAccepted(c.tcp, l.local.Addr(), l.cfg.Marking); err != nil {
-		return err
+	if c.tcp != nil {
+		if err := markAccepted(c.tcp, l.local.Addr(), l.cfg.Marking); err != nil {
+			return err
+		}
 	}
 	if l.cfg.Layer == nil {
 		return nil

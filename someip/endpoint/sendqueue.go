@@ -14,7 +14,7 @@ import (
 // sendQueue writes to a TCP connection. As long as the peer keeps up, send
 // writes by itself; the rest of a message that the kernel does not take waits in
 // a bounded queue for a goroutine that lives until the queue is empty. What goes
-// through a [StreamLayer] is always written by that goroutine, because the layer
+// through a [StreamLayer] or [Streams] is always written by that goroutine, because they
 // may block.
 type sendQueue struct {
 	conn *Conn
@@ -38,7 +38,9 @@ type sendQueue struct {
 func (q *sendQueue) init(c *Conn) {
 	q.conn = c
 	q.write = q.writeSome
-	q.raw, _ = c.tcp.SyscallConn() // fails only for a nil connection
+	if c.tcp != nil {
+		q.raw, _ = c.tcp.SyscallConn() // fails only for a nil connection
+	}
 	if c.cfg.Cookies {
 		q.cookie = []byte(c.from.opposite().cookie())
 	}

@@ -60,8 +60,9 @@ func TestShutdownIsBounded(t *testing.T) {
 	l, atServer := server(t, endpoint.TCPConfig{SendQueue: 64 << 20, WriteTimeout: time.Hour})
 	raw(t, l)
 	s := receive(t, atServer.opened)
-	for range 200 {
-		require.NoError(t, s.Send(message(string(make([]byte, 100<<10)))))
+	msg := message(string(make([]byte, 1<<20)))
+	for range 16 { // more than the buffers of both sides
+		require.NoError(t, s.Send(msg))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()

@@ -27,6 +27,7 @@ type TCPConfig struct {
 	Ports          PortRange     // of the own end, if no port is given (UDP-6)
 	Marking        Marking       // of what is sent
 	Layer          StreamLayer   // protects the connections; nil: nothing does
+	Streams        Streams       // opens them; nil: the system. It knows no Marking
 }
 
 func (c TCPConfig) withDefaults() TCPConfig {

@@ -116,7 +116,10 @@ func (n *Network) udpConfig(port uint16) endpoint.UDPConfig {
 }
 
 func (n *Network) tcpConfig() endpoint.TCPConfig {
-	return endpoint.TCPConfig{MaxMessage: n.cfg.MaxMessage, Cookies: n.cfg.MagicCookies, Marking: n.cfg.Marking}
+	streams, _ := n.cfg.Sockets.(endpoint.Streams)
+	return endpoint.TCPConfig{
+		MaxMessage: n.cfg.MaxMessage, Cookies: n.cfg.MagicCookies, Marking: n.cfg.Marking, Streams: streams,
+	}
 }
 
 // own returns the own address with a port.

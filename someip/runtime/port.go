@@ -79,7 +79,7 @@ func (n *Network) openPort(number uint16, reliable bool, o *Offering) (*port, er
 // listen opens the socket of a port.
 func (p *port) listen(w *wiring, reliable bool) (err error) {
 	n := p.n
-	if n.cfg.Sockets != nil && (reliable || w.dtls != nil) {
+	if reliable && !n.hasStreams() || !reliable && w.dtls != nil && n.cfg.Sockets != nil {
 		return ErrNotHere
 	}
 	if reliable {

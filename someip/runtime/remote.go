@@ -78,7 +78,7 @@ func (n *Network) remoteOf(key InstanceKey) (*remote, error) {
 // setState makes st the state of r, with its link. n.mu is held.
 func (n *Network) setState(r *remote, st *remoteState) {
 	old := r.state.Load()
-	if st.Up && st.Endpoints.TCP.IsValid() && n.cfg.Sockets == nil {
+	if st.Up && st.Endpoints.TCP.IsValid() && n.hasStreams() {
 		st.link = n.holdLink(st.Endpoints.TCP, r.wiring.tls)
 	}
 	r.state.Store(st)

@@ -8,14 +8,21 @@ import (
 )
 
 // Sockets opens the sockets of a network in place of the system's. Networks in
-// memory for tests have them: see package someiptest.
+// memory for tests have them: see package someiptest. Those that are
+// [endpoint.Streams] too have TCP.
 type Sockets interface {
 	ListenUDP(cfg endpoint.UDPConfig) (endpoint.PacketSocket, error)
 	ListenMulticast(group netip.AddrPort, cfg endpoint.UDPConfig) (endpoint.PacketSocket, error)
 }
 
-// ErrNotHere says that [NetworkConfig.Sockets] have UDP only.
+// ErrNotHere says that [NetworkConfig.Sockets] do not have TCP, or DTLS.
 var ErrNotHere = errors.New("runtime: sockets of the system are needed")
+
+// hasStreams reports whether there is TCP on the network.
+func (n *Network) hasStreams() bool {
+	_, ok := n.cfg.Sockets.(endpoint.Streams)
+	return ok || n.cfg.Sockets == nil
+}
 
 func (n *Network) listenUDP(cfg endpoint.UDPConfig) (endpoint.PacketSocket, error) {
 	if n.cfg.Sockets != nil {

@@ -16,7 +16,7 @@ import (
 
 // Ether is a SOME/IP network in memory, for tests with a fake clock: in a bubble of
 // testing/synctest seconds of offers, lifetimes and time-outs pass at once, and the
-// same way each time. It carries UDP, by unicast and multicast, without delay.
+// same way each time. It carries UDP, by unicast and multicast, and TCP, without delay.
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		ether := someiptest.NewEther(t)
@@ -32,6 +32,7 @@ type Ether struct {
 
 	mu      sync.Mutex
 	sockets map[netip.AddrPort][]*etherSocket // several at a multicast group
+	servers map[netip.AddrPort]*etherListener // of TCP
 	drop    func(from, to netip.AddrPort, datagram []byte) bool
 	port    uint16 // the last one chosen
 }
@@ -39,7 +40,7 @@ type Ether struct {
 // NewEther returns a network without hosts.
 func NewEther(tb testing.TB) *Ether {
 	tb.Helper()
-	return &Ether{tb: tb, sockets: make(map[netip.AddrPort][]*etherSocket), port: 49151}
+	return &Ether{tb: tb, sockets: make(map[netip.AddrPort][]*etherSocket), servers: make(map[netip.AddrPort]*etherListener), port: 49151}
 }
 
 // Addr returns the address of a host, 1 to 254.
@@ -68,7 +69,7 @@ func (e *Ether) StartStack(host byte, alter ...func(*runtime.NetworkConfig)) *ru
 }
 
 // Drop lets datagrams be lost of which f says so; nil: none. f must not call the
-// Ether.
+// Ether. TCP loses nothing.
 func (e *Ether) Drop(f func(from, to netip.AddrPort, datagram []byte) bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

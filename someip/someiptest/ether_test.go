@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"carisma.dev/gateway/someip/endpoint"
+	"carisma.dev/gateway/someip/endpoint/secure"
 	"carisma.dev/gateway/someip/runtime"
 	"carisma.dev/gateway/someip/someiptest"
 	"carisma.dev/gateway/someip/tp"
@@ -116,7 +117,10 @@ func TestEtherRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ether := someiptest.NewEther(t)
 		n := ether.Start(1)
-		_, err := n.Offer(runtime.ServiceConfig{Service: 1, Instance: 1, Major: 1, TCPPort: 31000})
+		layer, err := secure.NewDTLS(secure.Config{PSK: &secure.PSK{}})
+		require.NoError(t, err)
+		require.NoError(t, n.Deploy(runtime.Deployment{Instance: runtime.InstanceKey{Service: 1, Instance: 1, Major: 1}, DTLS: layer}))
+		_, err = n.Offer(runtime.ServiceConfig{Service: 1, Instance: 1, Major: 1, UDPPort: 31000})
 		require.ErrorIs(t, err, runtime.ErrNotHere)
 		_, err = runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{ether.Config(1)}})
 		var used *endpoint.InUseError
