@@ -206,6 +206,7 @@ func TestReconnects(t *testing.T) {
 	})
 	<-n.services
 	require.Equal(t, []bool{false, true}, c.held, "CAR-50")
+	require.Equal(t, []int{1, 2}, c.before, "what it has is not lost to itself")
 	require.True(t, n.Status().Connected)
 }
 

@@ -19,17 +19,8 @@ import (
 // maxUploads bounds the descriptor sets that are sent at once.
 const maxUploads = 8
 
-// announce gives the control plane all of the list, then each change as it comes;
-// what changes while a request runs goes with the next one (CAR-15).
-func (a *Agent) announce(ctx context.Context, registry meshv1.ServiceRegistryClient) error {
-	if a.cfg.Complete != nil {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-a.cfg.Complete:
-		}
-	}
-	stored := &hashes{}
+// synchronize gives the control plane all of the list.
+func (a *Agent) synchronize(ctx context.Context, registry meshv1.ServiceRegistryClient, stored *hashes) error {
 	all, change := a.list.all()
 	if err := a.upload(ctx, registry, stored, all); err != nil {
 		return err
@@ -39,6 +30,12 @@ func (a *Agent) announce(ctx context.Context, registry meshv1.ServiceRegistryCli
 		return err
 	}
 	a.confirm(change, all, resp.GetRefusals())
+	return nil
+}
+
+// announce gives the control plane each change of the list as it comes; what
+// changes while a request runs goes with the next one (CAR-15).
+func (a *Agent) announce(ctx context.Context, registry meshv1.ServiceRegistryClient, stored *hashes) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.uploadExpected(ctx, registry, stored) })
 	g.Go(func() error { return a.announceChanges(ctx, registry, stored) })

@@ -40,7 +40,8 @@ type central struct {
 	endErr    error
 	watchers  map[chan *meshv1.WatchServicesResponse]struct{}
 	others    []*meshv1.MeshService
-	held      []bool
+	held      []bool // of each watch
+	before    []int  // how often the node had synchronized before each watch
 	news      chan struct{} // something happened
 
 	addr string
@@ -258,6 +259,7 @@ func (c *central) WatchServices(req *meshv1.WatchServicesRequest, s grpc.ServerS
 		return err
 	}
 	c.held = append(c.held, req.GetHeld())
+	c.before = append(c.before, c.synced)
 	news := make(chan *meshv1.WatchServicesResponse, 16)
 	news <- &meshv1.WatchServicesResponse{Snapshot: true, Set: c.others}
 	c.watchers[news] = struct{}{}

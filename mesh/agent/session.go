@@ -48,7 +48,6 @@ func (a *Agent) session(ctx context.Context) (err error) {
 		return err
 	}
 	bearer.id = id // before any other use of the connection
-	a.connected(conn)
 
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { // nothing waits for the disk
@@ -58,10 +57,60 @@ func (a *Agent) session(ctx context.Context) (err error) {
 		return nil
 	})
 	g.Go(func() error { return a.keepAlive(ctx, meshv1.NewNodeRegistryClient(conn)) })
+	g.Go(func() error { return a.exchange(ctx, conn) })
+	return g.Wait()
+}
+
+// exchange tells the control plane what the node has, and hears what the mesh has.
+// A node that lived through the loss of its connection tells first: until then the
+// control plane takes what it has for lost, and its own proxy would, too.
+func (a *Agent) exchange(ctx context.Context, conn *grpc.ClientConn) error {
 	services := meshv1.NewServiceRegistryClient(conn)
-	g.Go(func() error { return a.announce(ctx, services) })
+	stored := &hashes{}
+	first := a.complete()
+	if first {
+		if err := a.synchronize(ctx, services, stored); err != nil {
+			return err
+		}
+	}
+	a.connected(conn)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if !first {
+			if err := a.completed(ctx); err != nil {
+				return err
+			}
+			if err := a.synchronize(ctx, services, stored); err != nil {
+				return err
+			}
+		}
+		return a.announce(ctx, services, stored)
+	})
 	g.Go(func() error { return a.follow(ctx, services) })
 	return g.Wait()
+}
+
+// complete reports whether the list has all that the node has.
+func (a *Agent) complete() bool {
+	select {
+	case <-a.cfg.Complete:
+		return true
+	default:
+		return a.cfg.Complete == nil
+	}
+}
+
+// completed waits until the list has all that the node has.
+func (a *Agent) completed(ctx context.Context) error {
+	if a.cfg.Complete == nil {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-a.cfg.Complete:
+		return nil
+	}
 }
 
 // register makes the node known, or resumes what an earlier run or session held
