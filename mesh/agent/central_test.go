@@ -40,8 +40,8 @@ type central struct {
 	endErr    error
 	watchers  map[chan *meshv1.WatchServicesResponse]struct{}
 	others    []*meshv1.MeshService
-	held      []bool // of each watch
-	before    []int  // how often the node had synchronized before each watch
+	held      []bool        // of each watch
+	before    []int         // how often the node had synchronized before each watch
 	news      chan struct{} // something happened
 
 	addr string
