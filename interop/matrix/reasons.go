@@ -18,7 +18,6 @@ var reasons = []reason{
 	{"pysomeip", "", []What{MulticastOf}, "joins no eventgroup's multicast group and sends to none"},
 	{"pysomeip", "", []What{SegmentedCall, SegmentedOf}, "has no TP"},
 	{"pysomeip", "", protected, "has no E2E protection"},
-	{"pysomeip", "", []What{SecondAddress}, "binds the SD group so that only programs of its own kind can (SO_REUSEPORT alone)"},
 	{"someipy", "", []What{FireAndForget}, "neither sends requests without return nor hands them to its application"},
 	{"someipy", Use, []What{Errors}, "drops messages of type ERROR"},
 	{"someipy", "", []What{Fields}, "has no fields: nothing is sent to a new subscriber"},
