@@ -166,3 +166,31 @@ func TestWrongCertificate(t *testing.T) {
 	}
 	require.Zero(t, s.last.Load(), "no request came")
 }
+
+// The same with a pre-shared key that is not that of the server: the call need not wait
+// for its own time-out.
+func TestWrongKey(t *testing.T) {
+	d := someiptest.NewDomain(t)
+	there, here := d.Start(1), d.Start(2)
+	withKey := func(secret string) runtime.Deployment {
+		layer, err := secure.NewDTLS(secure.Config{HandshakeTimeout: time.Second, PSK: &secure.PSK{
+			Identity: "gateway", Keys: map[string][]byte{"gateway": []byte(secret)},
+		}})
+		require.NoError(t, err)
+		return runtime.Deployment{Instance: key, DTLS: layer}
+	}
+	deploy(t, withKey("0123456789abcdef"), there)
+	deploy(t, withKey("fedcba9876543210"), here)
+	s := newServer()
+	offer(t, there, s)
+	c := client(t, here)
+	available(t, c, true)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err := c.Call(ctx, echo, false, []byte("secret"))
+	require.ErrorAs(t, err, new(*endpoint.HandshakeError))
+	require.ErrorAs(t, err, new(*runtime.UnavailableError))
+	require.Positive(t, here.Stats().HandshakesFailed)
+	eventually(t, func() bool { return there.Stats().HandshakesFailed > 0 }, "the server counts it")
+	require.Zero(t, s.last.Load(), "no request came")
+}
