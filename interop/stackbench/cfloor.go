@@ -20,6 +20,7 @@ import (
 const (
 	cEchoPort  = 30902
 	cFloorPort = 30903
+	beatPort   = 30904 // of the Go program that an idle process is compared with
 )
 
 // floorStart is how long the receiver in C has to bind its socket.

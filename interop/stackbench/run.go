@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -17,6 +19,7 @@ type Options struct {
 	Core     int    // for what is pinned
 	Rounds   int    // of each measurement, in turn
 	Calls    int    // in each round
+	Idle     int    // seconds that an idle process is watched
 	Progress io.Writer
 	Only     []string // parts of Parts; none: all
 	Profiles string   // directory for CPU profiles of our programs; empty: none
@@ -199,6 +202,7 @@ func (w *world) coming(ctx context.Context, r *Result) error {
 	var available, event [2]*measured
 	servers := [2]server{{instance: Own, program: "bench-idle"}, w.vsomeipService("8")}
 	for i, s := range servers {
+		s.env = []string{delayVariable + "=5"}
 		event[i] = &measured{}
 		available[i] = &measured{name: []string{"ours", "vsomeip"}[i], run: func(ctx context.Context) (float64, error) {
 			t, err := w.starts(ctx, s)
@@ -207,12 +211,12 @@ func (w *world) coming(ctx context.Context, r *Result) error {
 		}}
 	}
 	fast := &measured{name: "ours, no random delays", run: w.fastStart}
-	// The delays are random, so it takes more rounds.
+	// Starts scatter, so it takes more rounds.
 	if err := w.rounds(ctx, 7*w.o.Rounds, "service start → available", available[0], available[1], fast); err != nil {
 		return err
 	}
-	r.row(Row{What: "process start → available", Unit: "ms", Ours: available[0].median(), Vsomeip: available[1].median()})
-	r.row(Row{What: "kill and restart → first event", Unit: "ms", Ours: event[0].median(), Vsomeip: event[1].median()})
+	r.row(Row{What: "process start → available", Unit: "ms", Ours: available[0].median(), Vsomeip: available[1].median(), Note: "initial delay 5 ms"})
+	r.row(Row{What: "kill and restart → first event", Unit: "ms", Ours: event[0].median(), Vsomeip: event[1].median(), Note: "initial delay 5 ms"})
 	r.row(Row{What: "offer → available, no random delays", Unit: "ms", Ours: fast.median()})
 	r.atMost("process start → available, over vsomeip's", available[0].median()/available[1].median(), 1)
 	r.atMost("kill and restart → first event, over vsomeip's", event[0].median()/event[1].median(), 1)
@@ -220,19 +224,35 @@ func (w *world) coming(ctx context.Context, r *Result) error {
 	return nil
 }
 
-// idleSeconds is how long an idle process is watched.
-const idleSeconds = 8
+// shortIdle is how many seconds the idle processes are watched that only have something
+// to compare with.
+const shortIdle = 8
 
 func (w *world) idling(ctx context.Context, r *Result) error {
-	one, err := w.idle(ctx, idleSeconds, server{program: "bench-idle"})
+	// Side by side: they do not hear each other.
+	side := [...]server{
+		{program: "bench-idle"},
+		{program: "bench-peer", args: []string{
+			"beat", netip.AddrPortFrom(serverAddr, 0).String(), netip.AddrPortFrom(group, beatPort).String(),
+		}},
+		{program: w.floor, args: []string{"beat", serverAddr.String(), fmt.Sprint(cFloorPort), group.String()}},
+	}
+	var by [len(side)]Idle
+	var failed [len(side)]error
+	var work sync.WaitGroup
+	for i, s := range side {
+		work.Go(func() { by[i], failed[i] = w.idle(ctx, w.o.Idle, s) })
+	}
+	work.Wait()
+	if err := errors.Join(failed[:]...); err != nil {
+		return err
+	}
+	one, goBeat, cBeat := by[0], by[1], by[2]
+	theirs, err := w.idle(ctx, shortIdle, w.vsomeipService("8"))
 	if err != nil {
 		return err
 	}
-	theirs, err := w.idle(ctx, idleSeconds, w.vsomeipService("8"))
-	if err != nil {
-		return err
-	}
-	many, err := w.idle(ctx, idleSeconds, server{program: "bench-peer", args: []string{"offer", fmt.Sprint(offers)}})
+	many, err := w.idle(ctx, shortIdle, server{program: "bench-peer", args: []string{"offer", fmt.Sprint(offers)}})
 	if err != nil {
 		return err
 	}
@@ -241,20 +261,19 @@ func (w *world) idling(ctx context.Context, r *Result) error {
 		return err
 	}
 	r.row(Row{What: "idle process with one service: RSS", Unit: "MiB", Ours: one.RSS, Vsomeip: theirs.RSS})
-	r.row(Row{What: "idle process with one service: voluntary context switches, offers once a second", Unit: "1/s", Ours: one.Switches, Vsomeip: theirs.Switches})
+	r.row(Row{
+		What: "idle process with one service: voluntary context switches, offers once a second", Unit: "1/s",
+		Ours: one.Switches, Floor: goBeat.Switches, CFloor: cBeat.Switches, Vsomeip: theirs.Switches,
+		Note: fmt.Sprintf("over %d s", w.o.Idle),
+	})
 	r.row(Row{What: "idle process with 1 000 services: CPU", Unit: "%", Ours: many.CPU})
 	r.row(Row{What: "1 000 offers of a peer: handled in", Unit: "ms", Ours: b.Milliseconds})
 	r.row(Row{What: "state of an instance that a peer offers", Unit: "B", Ours: b.Bytes})
 	r.row(Row{What: "state of an instance that we offer", Unit: "B", Ours: b.OwnBytes})
 	r.atMost("idle RSS, MiB", one.RSS, 8)
-	r.atMost("idle voluntary context switches for each SD cycle", one.Switches, switchesPerCycle)
+	r.atMost("idle voluntary context switches, over a Go program that sends and hears as much", one.Switches/goBeat.Switches, 1.25)
 	r.atMost("1 000 services offered: idle CPU, %", many.CPU, 0.5)
 	r.atMost("1 000 offers of a peer, ms", b.Milliseconds, 20)
 	r.atMost("state of an instance, B", max(b.Bytes, b.OwnBytes), 2048)
 	return nil
 }
-
-// switchesPerCycle is what a cycle of service discovery needs: a timer that sends and
-// the group's socket that hears our own offer, on a thread each, and twice that for
-// the hand-over between them.
-const switchesPerCycle = 4

@@ -14,19 +14,29 @@ type server struct {
 	instance uint16
 	program  string
 	args     []string
+	env      []string // besides that of a vehicle
 }
 
-func (w *world) own() server { return server{Own, "bench-peer", []string{"shared"}} }
+// delayVariable sets the initial delay of service discovery, in milliseconds, of the
+// programs whose starts are compared: a random one would be most of the difference.
+const delayVariable = "CARISMA_SD_DELAY"
+
+func (w *world) own() server {
+	return server{instance: Own, program: "bench-peer", args: []string{"shared"}}
+}
 
 func (w *world) vsomeipService(size string) server {
-	return server{Vsomeip, w.vsomeip("bench_service"), []string{"--instance", "2", "--size", size}}
+	return server{instance: Vsomeip, program: w.vsomeip("bench_service"), args: []string{"--instance", "2", "--size", size}}
 }
 
 func (s server) run(ctx context.Context, w *world) (*process, error) {
+	host, at := w.server, serverAddr
 	if s.instance == Vsomeip {
-		return w.start(w.Host("vsomeip"), w.command(ctx, vsomeipAddr, s.program, s.args...))
+		host, at = w.Host("vsomeip"), vsomeipAddr
 	}
-	return w.serve(ctx, s.program, s.args...)
+	cmd := w.command(ctx, at, s.program, s.args...)
+	cmd.Env = append(cmd.Env, s.env...)
+	return w.start(host, cmd)
 }
 
 // Starts are the times of a service that comes, seen by our client, in milliseconds.

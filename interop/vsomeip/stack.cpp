@@ -85,7 +85,9 @@ std::string configuration(const std::string &name, const std::string &network, c
       << "  \"service-discovery\": {\"enable\": \"true\", \"protocol\": \"udp\",\n"
       << "    \"multicast\": \"" << flags.text("sd-multicast", "CARISMA_SD_GROUP", "224.244.224.245") << "\",\n"
       << "    \"port\": \"" << flags.text("sd-port", "CARISMA_SD_PORT", "30490") << "\",\n"
-      << "    \"initial_delay_min\": \"0\", \"initial_delay_max\": \"10\", \"repetitions_base_delay\": \"10\",\n"
+      << "    \"initial_delay_min\": \"" << flags.text("sd-delay-min", "CARISMA_SD_DELAY", "0") << "\",\n"
+      << "    \"initial_delay_max\": \"" << flags.text("sd-delay-max", "CARISMA_SD_DELAY", "10") << "\",\n"
+      << "    \"repetitions_base_delay\": \"10\",\n"
       << "    \"repetitions_max\": \"3\", \"ttl\": \"3\", \"cyclic_offer_delay\": \"1000\",\n"
       << "    \"request_response_delay\": \"0\", \"offer_debounce_time\": \"10\", \"find_debounce_time\": \"10\"}\n"
       << "}\n";

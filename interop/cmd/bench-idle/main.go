@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -17,10 +18,17 @@ func main() {
 	check(err)
 	group, err := netip.ParseAddr(os.Getenv("CARISMA_SD_GROUP"))
 	check(err)
+	shortest, longest := time.Nanosecond, 10*time.Millisecond
+	if text := os.Getenv("CARISMA_SD_DELAY"); text != "" { // starts are compared
+		ms, err := strconv.Atoi(text)
+		check(err)
+		shortest = time.Duration(ms) * time.Millisecond
+		longest = shortest
+	}
 	stack, err := runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{{
 		Name: "lan", Address: address, Interface: os.Getenv("CARISMA_INTERFACE"),
 		SD: runtime.SDConfig{ // as the programs on vsomeip have it
-			Group: group, InitialDelayMin: time.Nanosecond, InitialDelayMax: 10 * time.Millisecond,
+			Group: group, InitialDelayMin: shortest, InitialDelayMax: longest,
 			RepetitionsBaseDelay: 10 * time.Millisecond, CyclicOfferDelay: time.Second, RequestResponseMax: -1,
 		},
 		ClientIDs: runtime.Range{First: 0x1500, Last: 0x1500},

@@ -6,6 +6,7 @@
 //	bench-peer grpc SOCKET     bench.v1.Plain on a Unix socket
 //	bench-peer echo ADDRESS    UDP datagrams go back to where they came from
 //	bench-peer flood ADDRESS SIZE COUNT   UDP datagrams by sendmmsg, once a line is read
+//	bench-peer beat ADDRESS GROUP   says something to the group each second, and hears it
 //	bench-peer offer COUNT     as many instances, with the variables of a vehicle
 package main
 
@@ -53,10 +54,12 @@ func run(ctx context.Context, args []string) error {
 		return serveEcho(ctx, args[1])
 	case command == "flood" && len(args) == 4:
 		return flood(ctx, args[1], args[2], args[3])
+	case command == "beat" && len(args) == 3:
+		return beat(ctx, args[1], args[2])
 	case command == "offer" && len(args) == 2:
 		return offerMany(ctx, args[1])
 	}
-	return errors.New("usage: bench-peer someip | shared | grpc SOCKET | echo ADDRESS | flood ADDRESS SIZE COUNT | offer COUNT")
+	return errors.New("usage: bench-peer someip | shared | grpc SOCKET | echo ADDRESS | flood ADDRESS SIZE COUNT | beat ADDRESS GROUP | offer COUNT")
 }
 
 type plain struct {

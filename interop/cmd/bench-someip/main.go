@@ -33,12 +33,13 @@ func run() (err error) {
 	page := flag.String("page", "", "put the tables into the section of this Markdown `file` too")
 	rounds := flag.Int("rounds", 3, "rounds of each measurement")
 	calls := flag.Int("calls", 10000, "calls in a round")
+	idle := flag.Int("idle", 60, "seconds that an idle process is watched")
 	core := flag.Int("core", 0, "the core for what is pinned")
 	only := flag.String("only", "", "measure these `parts` only, separated by commas: "+strings.Join(stackbench.Parts, ", "))
 	profiles := flag.String("profiles", "", "leave CPU profiles of our programs in this `directory`; times are longer then")
 	flag.Parse()
-	if *rounds < 1 || *calls < 100 {
-		return errors.New("-rounds is at least 1, -calls at least 100")
+	if *rounds < 1 || *calls < 100 || *idle < 1 {
+		return errors.New("-rounds and -idle are at least 1, -calls at least 100")
 	}
 	parts := strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
 	for _, p := range parts {
@@ -68,7 +69,7 @@ func run() (err error) {
 	}()
 	result, err := stackbench.Run(ctx, stackbench.Options{
 		Root: filepath.Dir(filepath.Dir(self)), Vsomeip: os.Getenv("CARISMA_VSOMEIP"), Dir: dir,
-		Core: *core, Rounds: *rounds, Calls: *calls, Progress: os.Stderr,
+		Core: *core, Rounds: *rounds, Calls: *calls, Idle: *idle, Progress: os.Stderr,
 		Only: parts, Profiles: *profiles,
 	})
 	if err != nil {

@@ -7,6 +7,7 @@
  *   floor flight ADDRESS PORT CALLS WINDOW    as many calls outstanding: calls a second
  *   floor send ADDRESS PORT SIZE COUNT        by sendmmsg, once a line is read
  *   floor receive ADDRESS PORT COUNT          by recvmmsg: the rate, and what is missing
+ *   floor beat ADDRESS PORT GROUP             says something to a group each second, and hears it
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -46,6 +47,25 @@ static int bound(const char *address, const char *port) {
     if (bind(fd, (struct sockaddr *)&a, sizeof a) != 0)
         die("bind");
     return fd;
+}
+
+static void beat(const char *address, const char *port, const char *group) {
+    struct sockaddr_in own = at(address, port), to = at(group, port);
+    struct ip_mreqn member = {.imr_multiaddr = to.sin_addr, .imr_address = own.sin_addr};
+    int fd = bound(address, port), in = socket(AF_INET, SOCK_DGRAM, 0), one = 1;
+    char b[LARGEST] = {0};
+    setsockopt(in, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(in, (struct sockaddr *)&to, sizeof to) != 0 ||
+        setsockopt(in, IPPROTO_IP, IP_ADD_MEMBERSHIP, &member, sizeof member) != 0 ||
+        setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &member, sizeof member) != 0)
+        die("group");
+    for (;;) {
+        struct pollfd p = {.fd = in, .events = POLLIN};
+        if (poll(&p, 1, 1000) > 0)
+            recv(in, b, sizeof b, 0);
+        else
+            sendto(fd, b, 56, 0, (struct sockaddr *)&to, sizeof to);
+    }
 }
 
 static int connected(const char *address, const char *port) {
@@ -163,6 +183,8 @@ int main(int argc, char **argv) {
     const char *what = argc > 3 ? argv[1] : "";
     if (strcmp(what, "echo") == 0)
         echo(bound(argv[2], argv[3]));
+    else if (strcmp(what, "beat") == 0 && argc == 5)
+        beat(argv[2], argv[3], argv[4]);
     else if (strcmp(what, "serial") == 0 && argc == 5)
         serial(connected(argv[2], argv[3]), atoi(argv[4]));
     else if (strcmp(what, "flight") == 0 && argc == 6)
