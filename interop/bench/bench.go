@@ -91,9 +91,10 @@ func (o Options) parts() []part {
 const attempts = 2
 
 // Run measures every part. Each has the first cores of the machine to itself, which
-// the programs of the vehicle inherit.
+// the programs of the vehicle inherit. With an error the result has the other parts.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	r := &Result{}
+	var errs []error
 	for _, p := range o.parts() {
 		if o.Only != nil && !o.Only.MatchString(p.name) {
 			continue
@@ -107,22 +108,24 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			}
 			err = fmt.Errorf("%s: %w", p.name, err)
 			if attempt == attempts || ctx.Err() != nil {
-				return nil, err
+				errs = append(errs, err)
+				break
 			}
 			fmt.Fprintln(o.Progress, "once more:", err)
 		}
 	}
-	var err error
 	if o.Only == nil || o.Only.MatchString("soak") {
-		if r.Soak, err = readSoak(filepath.Join(o.Root, soakFile)); err != nil {
-			return nil, err
-		}
+		soak, err := readSoak(filepath.Join(o.Root, soakFile))
+		r.Soak = soak
 		r.judgeSoak()
+		errs = append(errs, err)
 	}
 	if o.Only == nil || o.Only.MatchString("transcoding") {
-		r.Transcoding, err = transcoding(ctx, o.Root)
+		rows, err := transcoding(ctx, o.Root)
+		r.Transcoding = rows
+		errs = append(errs, err)
 	}
-	return r, err
+	return r, errors.Join(errs...)
 }
 
 // measure runs a part on a vehicle of its own.

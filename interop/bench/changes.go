@@ -162,13 +162,21 @@ func (g *registrar) change(ctx context.Context, req *meshv1.UpdateRequest, name 
 	if refused := resp.GetRefusals(); len(refused) > 0 {
 		return 0, fmt.Errorf("%s is refused: %s", refused[0].GetName(), refused[0].GetReason())
 	}
-	proxies, err := g.services.AwaitProxies(ctx, &meshv1.AwaitProxiesRequest{Name: name, Timeout: durationpb.New(5 * time.Second)})
-	took := time.Since(began)
-	if err == nil && len(proxies.GetAcknowledged()) != 2 {
-		err = fmt.Errorf("%s: acknowledged by %s only", name, proxies.GetAcknowledged())
+	ctx, cancel := context.WithTimeout(ctx, changePatience)
+	defer cancel()
+	for {
+		proxies, err := g.services.AwaitProxies(ctx, &meshv1.AwaitProxiesRequest{Name: name, Timeout: durationpb.New(5 * time.Second)})
+		if err != nil {
+			return 0, fmt.Errorf("%s is not acknowledged: %w", name, err)
+		}
+		if len(proxies.GetAcknowledged()) == 2 {
+			return time.Since(began), nil
+		}
 	}
-	return took, err
 }
+
+// changePatience bounds one change: hundreds of clusters at once take Envoy a while.
+const changePatience = time.Minute
 
 func (r *Result) judgeChanges() {
 	at := map[string]map[int]Change{endpointChange: {}, serviceChange: {}}

@@ -64,9 +64,9 @@ func run() (err error) {
 	}()
 	result, err := bench.Run(ctx, o)
 	if err != nil {
-		return err
+		*page = "" // it has all parts
 	}
-	return write(result, *page, *jsonFile)
+	return errors.Join(err, write(result, *page, *jsonFile))
 }
 
 // find looks for everything that a run needs, so that none is missed at its end.
