@@ -2,6 +2,8 @@ package bridge
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"carisma.dev/gateway/codegen/model"
@@ -74,6 +76,13 @@ func (s *Interfaces) BySOMEIP(service uint16, major uint32) (KnownInterface, boo
 	defer s.mu.RUnlock()
 	k, ok := s.bySOMEIP[someipKey{service, major}]
 	return k, ok
+}
+
+// OnSOMEIP returns the interfaces that have SOME/IP ids, in no order.
+func (s *Interfaces) OnSOMEIP() []KnownInterface {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Values(s.bySOMEIP))
 }
 
 // Grown returns a channel that is closed when the set grows. Take it before

@@ -21,6 +21,9 @@ const (
 	DefaultMaxRequests    = 256
 )
 
+// maxMajor is the highest major version that SOME/IP can tell: 0xFF is any.
+const maxMajor = 0xFE
+
 // Config configures an [Adapter].
 type Config struct {
 	Network *runtime.Network

@@ -3,11 +3,10 @@ package someipadapter_test
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -110,10 +109,12 @@ func (e *ecu) serve(_ context.Context, r *runtime.Request) {
 const ecuProcess = "CARISMA_TEST_ECU"
 
 func runECUProcess(where string) {
-	n, p, _ := strings.Cut(where, ":")
-	number, _ := strconv.Atoi(n)
-	port, _ := strconv.Atoi(p)
-	s, err := domain{byte(number), uint16(port)}.start(2)
+	var d domain
+	_, err := fmt.Sscanf(where, "%d.%d:%d", &d.part, &d.net, &d.port)
+	var s *runtime.Stack
+	if err == nil {
+		s, err = d.start(2)
+	}
 	if err == nil {
 		_, err = newECU(s.Network("ecu"))
 	}
@@ -128,7 +129,7 @@ func runECUProcess(where string) {
 func (d domain) ecuOnItsOwn(t *testing.T) (kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), ecuProcess+"="+strconv.Itoa(int(d.net))+":"+strconv.Itoa(int(d.port)))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d.%d:%d", ecuProcess, d.part, d.net, d.port))
 	cmd.Stderr = os.Stderr
 	require.NoError(t, cmd.Start())
 	var dead bool

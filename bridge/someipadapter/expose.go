@@ -102,7 +102,7 @@ func (a *Adapter) idsOf(inst bridge.Instance) (someip.InstanceKey, error) {
 			Reason: fmt.Sprintf("interface %s has no SOME/IP instance id for %q", inst.Interface.FullName(), inst.Name),
 		}
 	}
-	if inst.Interface.Version.Major > 0xFE {
+	if inst.Interface.Version.Major > maxMajor {
 		return someip.InstanceKey{}, &bridge.NotExposableError{
 			Reason: fmt.Sprintf("major version %d does not fit SOME/IP", inst.Interface.Version.Major),
 		}

@@ -245,7 +245,7 @@ func TestNativeOfferWins(t *testing.T) {
 	})
 	require.NoError(t, err)
 	eventually(t, func() bool { return g.bridge(tripMesh).Exposures[0].State == bridge.Failed }, "withdrawal")
-	require.Contains(t, g.bridge(tripMesh).Exposures[0].Reason, "a native service at 127.31.")
+	require.Contains(t, g.bridge(tripMesh).Exposures[0].Reason, "a native service at 127.")
 	native.Stop()
 	eventually(t, func() bool { return g.bridge(tripMesh).Exposures[0].State == bridge.Exposed }, "exposure")
 	eventually(t, func() bool { return client.Availability().Up }, "offer")

@@ -19,6 +19,7 @@ func (a *Adapter) Import(ctx context.Context, offers chan<- bridge.Offer) error 
 	imp := importing{
 		adapter: a,
 		up:      map[someip.InstanceKey]present{},
+		found:   map[someip.InstanceKey]bool{},
 		clients: newClients(a.network),
 	}
 	defer imp.end()
@@ -27,12 +28,18 @@ func (a *Adapter) Import(ctx context.Context, offers chan<- bridge.Offer) error 
 		return fmt.Errorf("someipadapter: %w", err)
 	}
 	grown := a.cfg.Interfaces.Grown()
+	if err := imp.find(ctx); err != nil {
+		return err
+	}
 	for {
 		taken, changed := a.sights.take()
 		list := imp.follow(taken)
 		select {
 		case <-grown: // what was unknown may be known now
 			grown = a.cfg.Interfaces.Grown()
+			if err := imp.find(ctx); err != nil {
+				return err
+			}
 			for _, av := range a.sights.up() {
 				list = imp.came(list, av)
 			}
@@ -58,7 +65,25 @@ func (a *Adapter) Import(ctx context.Context, offers chan<- bridge.Offer) error 
 type importing struct {
 	adapter *Adapter
 	up      map[someip.InstanceKey]present
+	found   map[someip.InstanceKey]bool // what was asked for, with any instance
 	clients *clients
+}
+
+// find asks for the instances of each known interface: one that was offered before
+// the gateway came would else wait for its next cyclic offer.
+func (imp *importing) find(ctx context.Context) error {
+	for _, known := range imp.adapter.cfg.Interfaces.OnSOMEIP() {
+		key := someip.InstanceKey{Service: known.SOMEIP.ServiceID, Instance: someip.AnyInstance, Major: uint8(known.Version.Major)}
+		if imp.found[key] || known.Version.Major > maxMajor {
+			continue
+		}
+		imp.found[key] = true
+		// All are observed already: this only looks for them.
+		if err := imp.adapter.network.Observe(ctx, key, func(runtime.Availability) {}); err != nil {
+			return fmt.Errorf("someipadapter: %w", err)
+		}
+	}
+	return nil
 }
 
 // present is an instance while it is offered.

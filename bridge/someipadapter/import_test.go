@@ -14,6 +14,7 @@ import (
 
 	"carisma.dev/gateway/bridge"
 	"carisma.dev/gateway/codegen/protos/carismav1"
+	"carisma.dev/gateway/someip/runtime"
 	"carisma.dev/gateway/vehicles/cabin/gen/climatev1"
 )
 
@@ -106,7 +107,7 @@ func TestEventsAndFields(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 21, item.GetCelsius(), 0, "the current value comes first")
 	require.True(t, item.GetMeta().GetInitial())
-	require.Contains(t, item.GetMeta().GetSource(), "ecu/127.31.")
+	require.Contains(t, item.GetMeta().GetSource(), "ecu/127.")
 	require.WithinDuration(t, time.Now(), item.GetMeta().GetReceived().AsTime(), time.Minute)
 
 	_, err = client.SetTargetTemperature(t.Context(), &climatev1.ClimateSetTargetTemperatureRequest{Celsius: 24})
@@ -184,7 +185,9 @@ func TestStopAndStart(t *testing.T) {
 
 	stopped := time.Now()
 	e.offering.Stop()
-	_, err = stream.Recv()
+	for err == nil {
+		_, err = stream.Recv()
+	}
 	gone := func(err error, reason string) {
 		t.Helper()
 		require.Equal(t, codes.Unavailable, grpcstatus.Code(err), "%v", err)
@@ -206,6 +209,22 @@ func TestStopAndStart(t *testing.T) {
 	item, err := stream.Recv()
 	require.NoError(t, err)
 	require.True(t, item.GetMeta().GetInitial())
+}
+
+// An instance that was offered before the gateway came is asked for: its next offer
+// is an hour away.
+func TestImportAsks(t *testing.T) {
+	d := newDomain(t)
+	d.quiet = true
+	seen := make(chan runtime.Availability, 1)
+	require.NoError(t, d.host(t, 3).Observe(t.Context(),
+		runtime.Filter{Service: 0x4001, Instance: 1, Major: 1}, func(a runtime.Availability) { seen <- a }))
+	_, err := newECU(d.host(t, 2))
+	require.NoError(t, err)
+	require.True(t, receive(t, seen).Up)
+
+	g := newGateway(t, d, climateName)
+	g.up(leftName, true)
 }
 
 // A killed ECU is noticed by its TTL, one that restarted before by its reboot.

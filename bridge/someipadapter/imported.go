@@ -107,7 +107,7 @@ func (s *imported) Watch(ctx context.Context, e *model.Event, sink bridge.Sink) 
 	defer s.leave(g, c, w)
 	select {
 	case err := <-w.refused:
-		return err
+		return refusal(ctx, err, s.gone, &s.err)
 	case <-s.gone:
 		return s.err
 	case <-ctx.Done():

@@ -55,10 +55,12 @@ func receive[T any](tb testing.TB, ch <-chan T) T {
 
 var domains atomic.Uint32
 
-// domain is the SD domain of one test: a group and port of its own.
+// domain is the SD domain of one test: addresses, a group and a port of its own.
 type domain struct {
-	net  byte
-	port uint16
+	part  byte // tells processes apart that run these tests at the same time
+	net   byte
+	port  uint16
+	quiet bool // each offer goes out once, and unasked not again
 }
 
 func newDomain(tb testing.TB) domain {
@@ -66,7 +68,7 @@ func newDomain(tb testing.TB) domain {
 	c, err := net.ListenPacket("udp4", ":0")
 	require.NoError(tb, err)
 	defer c.Close()
-	return domain{byte(domains.Add(1)), c.LocalAddr().(*net.UDPAddr).AddrPort().Port()}
+	return domain{part: byte(128 + os.Getpid()%64), net: byte(domains.Add(1)), port: c.LocalAddr().(*net.UDPAddr).AddrPort().Port()}
 }
 
 // start starts a host with fast service discovery.
@@ -75,15 +77,19 @@ func (d domain) start(host byte) (*runtime.Stack, error) { return d.startAs("ecu
 // startAs starts a host on a network with a name of its own.
 func (d domain) startAs(name string, host byte) (*runtime.Stack, error) {
 	ids := 0x1100 + uint16(host)*16
+	sd := runtime.SDConfig{
+		Group: netip.AddrFrom4([4]byte{239, 192, d.part, d.net}), Port: d.port,
+		InitialDelayMax: -1, RequestResponseMax: -1,
+		RepetitionsBaseDelay: 10 * time.Millisecond, CyclicOfferDelay: 100 * time.Millisecond,
+		TTL: 5 * time.Second, SubscribeTTL: 5 * time.Second, // a loaded machine keeps them
+	}
+	if d.quiet {
+		sd.RepetitionsMax, sd.CyclicOfferDelay, sd.TTL = -1, time.Hour, 2*time.Hour
+	}
 	return runtime.Start(runtime.Config{Networks: []runtime.NetworkConfig{{
-		Name:    name,
-		Address: netip.PrefixFrom(netip.AddrFrom4([4]byte{127, 31, d.net, host}), 24),
-		SD: runtime.SDConfig{
-			Group: netip.AddrFrom4([4]byte{239, 192, 31, d.net}), Port: d.port,
-			InitialDelayMax: -1, RequestResponseMax: -1,
-			RepetitionsBaseDelay: 10 * time.Millisecond, CyclicOfferDelay: 100 * time.Millisecond,
-			TTL: time.Second, SubscribeTTL: time.Second,
-		},
+		Name:      name,
+		Address:   netip.PrefixFrom(netip.AddrFrom4([4]byte{127, d.part, d.net, host}), 24),
+		SD:        sd,
 		ClientIDs: runtime.Range{First: ids, Last: ids + 15},
 		Ports:     runtime.Range{First: 31000, Last: 31063},
 	}}})

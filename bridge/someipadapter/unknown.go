@@ -175,7 +175,7 @@ func (s *unknown) Subscribe(ctx context.Context, _ *model.Event, in []byte, open
 	defer s.leave(w)
 	select {
 	case err := <-w.refused:
-		return err
+		return refusal(ctx, err, s.gone, &s.err)
 	case <-s.gone:
 		return s.err
 	case <-ctx.Done():
