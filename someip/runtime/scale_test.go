@@ -32,13 +32,21 @@ func patientOffers(c *runtime.NetworkConfig) {
 	c.ClientIDs = runtime.Range{First: 0x1000, Last: 0x1000 + instances}
 }
 
+// rareOffers leaves a loaded machine the time to take one cycle of offers before the
+// next one: with all of them each second, each answered by a Subscribe, it never
+// catches up.
+func rareOffers(c *runtime.NetworkConfig) {
+	patientOffers(c)
+	c.SD.CyclicOfferDelay, c.SD.TTL, c.SD.SubscribeTTL = 5*time.Second, time.Hour, time.Hour
+}
+
 // All instances of one host are seen, subscribed to and left by another.
 func TestManyInstances(t *testing.T) {
 	if testing.Short() {
 		t.Skip("thousands of instances")
 	}
 	d := someiptest.NewDomain(t)
-	there, here := d.Start(1, patientOffers), d.Start(2, patientOffers)
+	there, here := d.Start(1, rareOffers), d.Start(2, rareOffers)
 	up := make(chan runtime.Availability, 2*instances)
 	require.NoError(t, here.Observe(t.Context(), everything, func(a runtime.Availability) { up <- a }))
 	offerMany(t, there)
