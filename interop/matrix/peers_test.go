@@ -89,7 +89,7 @@ func pysomeip(t *testing.T) peer {
 	scoped := ipv6
 	scoped.discovery = "ff02::77:9" // its addresses have a zone, which the system takes with those of the link only
 	some := ability{
-		families: []family{ipv4, scoped}, transports: []string{"udp"}, without: []matrix.What{matrix.SegmentedCall},
+		families: []family{ipv4, scoped}, transports: []string{"udp"}, without: []matrix.What{matrix.SegmentedCall, matrix.SecondAddress},
 		events: []matrix.Event{matrix.EventUDP, matrix.FieldUDP}, unknown: true,
 	}
 	p := peer{name: "pysomeip", command: python(t, "pysomeip_peer.py"), serve: some, use: some}

@@ -18,6 +18,7 @@ var reasons = []reason{
 	{"pysomeip", "", []What{MulticastOf}, "joins no eventgroup's multicast group and sends to none"},
 	{"pysomeip", "", []What{SegmentedCall, SegmentedOf}, "has no TP"},
 	{"pysomeip", "", protected, "has no E2E protection"},
+	{"pysomeip", "", []What{SecondAddress}, "binds the SD group with SO_REUSEPORT alone; were that set here, too, one of our networks that share a group would hear nothing"},
 	{"someipy", "", []What{FireAndForget}, "neither sends requests without return nor hands them to its application"},
 	{"someipy", Use, []What{Errors}, "drops messages of type ERROR"},
 	{"someipy", "", []What{Fields}, "has no fields: nothing is sent to a new subscriber"},

@@ -145,14 +145,11 @@ func bindGroup(group netip.AddrPort, dev device, cfg UDPConfig) (*net.UDPConn, e
 }
 
 // shareMulticast lets several sockets bind one group, and restricts each to
-// the interfaces that it joined itself. Of two stacks both must have set the same
-// option, and some set SO_REUSEPORT alone. It shares no load here: what comes by
-// multicast is delivered to every socket of the group.
+// the interfaces that it joined itself. SO_REUSEPORT is not set: with it, of two
+// sockets of one group on two interfaces one may hear nothing.
 func shareMulticast(fd int) error {
-	for _, opt := range []int{unix.SO_REUSEADDR, unix.SO_REUSEPORT} {
-		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, opt, 1); err != nil {
-			return err
-		}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+		return err
 	}
 	domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err != nil {
