@@ -154,9 +154,10 @@ func (e *event) initial(w way) {
 	}
 }
 
-// A client that begins a DTLS association when it subscribes has it a little later.
+// A client that begins a DTLS association when it subscribes has it a little later: where
+// a datagram of the handshake is lost, or its host is busy, that takes seconds.
 const (
-	initialTries = 20
+	initialTries = 200
 	initialPause = 50 * time.Millisecond
 )
 

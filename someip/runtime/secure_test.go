@@ -59,9 +59,7 @@ func TestDTLS(t *testing.T) {
 	runtime.Kill(stack)
 	again := d.Start(1)
 	deploy(t, protected("0123456789abcdef"), again)
-	start(again, "third")
-	for receive(t, s.notes).payload != "third" {
-	}
+	untilTold(t, start(again, "third"), s, field, "third")
 	require.Equal(t, "back", string(call(t, c, echo, false, "back").Payload))
 
 	cfg := multicastService(groupAddr(d, 0, 4000), 1)
