@@ -38,6 +38,9 @@ type Aim struct {
 
 // Result is what a run measured.
 type Result struct {
+	// Busy is how many programs the machine ran or had waiting when the run began: its
+	// load average over a minute, 0 where it does not tell.
+	Busy        float64       `json:"load_average"`
 	Rows        []Row         `json:"rows"`
 	Loads       []Load        `json:"loads"`
 	Changes     []Change      `json:"changes"`
@@ -93,7 +96,7 @@ const attempts = 2
 // Run measures every part. Each has the first cores of the machine to itself, which
 // the programs of the vehicle inherit. With an error the result has the other parts.
 func Run(ctx context.Context, o Options) (*Result, error) {
-	r := &Result{}
+	r := &Result{Busy: loadAverage()}
 	var errs []error
 	for _, p := range o.parts() {
 		if o.Only != nil && !o.Only.MatchString(p.name) {
@@ -126,6 +129,13 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		errs = append(errs, err)
 	}
 	return r, errors.Join(errs...)
+}
+
+func loadAverage() (load float64) {
+	if data, err := os.ReadFile("/proc/loadavg"); err == nil {
+		_, _ = fmt.Sscan(string(data), &load) // 0 if it is no number
+	}
+	return load
 }
 
 // measure runs a part on a vehicle of its own.

@@ -9,6 +9,7 @@ import (
 
 // WriteMarkdown writes the result as the tables of docs/performance.md.
 func (r *Result) WriteMarkdown(w io.Writer) {
+	fmt.Fprintf(w, "The machine's load average was %.1f when this run began.\n", r.Busy)
 	table(w, "| aim | | limit | measured | |", r.Aims, func(a Aim) string {
 		bound, verdict := "at most", "met"
 		if a.Least {
