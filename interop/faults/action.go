@@ -32,7 +32,7 @@ func (g *Rig) do(ctx context.Context, s *Step, t *times, r *Result) error {
 	name, _ := s.action()
 	now := time.Now()
 	switch name {
-	case "wait", "calm", "call", "connected":
+	case "wait", "calm", "call", "connected", "settled", "balanced", "add", "remove":
 	case "start", "thaw", "plug", "add_address":
 		t.started = now
 		if !s.Late {
@@ -49,17 +49,25 @@ func (g *Rig) do(ctx context.Context, s *Step, t *times, r *Result) error {
 	case "calm":
 		return g.calm(ctx, s.Calm)
 	case "connected":
-		return g.connected(ctx, s.Connected, t.started, r)
+		return g.connected(ctx, s, t.started, r)
 	case "kill":
-		return g.kill(s.Kill)
+		return g.kill(g.resolve(s.Kill))
 	case "freeze":
-		return g.freeze(s.Freeze)
+		return g.freeze(g.resolve(s.Freeze))
 	case "thaw":
-		return g.thaw(s.Thaw)
+		return g.thaw(g.resolve(s.Thaw))
 	case "stop":
-		return g.process(s.Stop, (*run.Process).Stop)
+		return g.process(g.resolve(s.Stop), (*run.Process).Stop)
 	case "start":
-		return g.process(s.Start, (*run.Process).Start)
+		return g.process(g.resolve(s.Start), (*run.Process).Start)
+	case "add":
+		return g.add(ctx, s.Add)
+	case "remove":
+		return g.remove(ctx, s.Leave)
+	case "balanced":
+		return g.balanced(ctx, s.Balanced, r)
+	case "settled":
+		return g.settled(ctx, s.Settled, t.fault)
 	case "unplug":
 		return g.link(s.Unplug, false)
 	case "plug":

@@ -64,38 +64,49 @@ func request(number uint32) []byte {
 
 // fieldNumbers of what a load reads.
 const (
-	numberField protowire.Number = 1
-	metaField   protowire.Number = 1000
+	numberField  protowire.Number = 1
+	programField protowire.Number = 2
+	metaField    protowire.Number = 1000
 )
 
 // parseItem reads the number and the meta of a stream item.
 func parseItem(msg []byte) (turn record.Turn, err error) {
+	turn, _, err = parse(msg)
+	return turn, err
+}
+
+// parse reads the number and the meta of a stream item, or the number and the
+// program of an answer.
+func parse(msg []byte) (turn record.Turn, program uint32, err error) {
 	turn.Kind = record.Item
 	for len(msg) > 0 {
 		n, typ, size := protowire.ConsumeTag(msg)
 		if size < 0 {
-			return turn, protowire.ParseError(size)
+			return turn, 0, protowire.ParseError(size)
 		}
 		msg = msg[size:]
 		size = protowire.ConsumeFieldValue(n, typ, msg)
 		if size < 0 {
-			return turn, protowire.ParseError(size)
+			return turn, 0, protowire.ParseError(size)
 		}
 		switch {
 		case n == numberField && typ == protowire.VarintType:
 			v, _ := protowire.ConsumeVarint(msg)
 			turn.Number = uint32(v)
+		case n == programField && typ == protowire.VarintType:
+			v, _ := protowire.ConsumeVarint(msg)
+			program = uint32(v)
 		case n == metaField && typ == protowire.BytesType:
 			raw, _ := protowire.ConsumeBytes(msg)
 			meta := &carismav1.EventMeta{}
 			if err := proto.Unmarshal(raw, meta); err != nil {
-				return turn, err
+				return turn, 0, err
 			}
 			turn.Gap, turn.Initial = meta.GetGap(), meta.GetInitial()
 		}
 		msg = msg[size:]
 	}
-	return turn, nil
+	return turn, program, nil
 }
 
 // outcome returns the code of an error, as gRPC's texts have it, and what it says:

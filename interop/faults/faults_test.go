@@ -17,11 +17,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func loadSuite(t *testing.T) *faults.Suite {
+func loadSuites(t *testing.T) []*faults.Suite {
 	t.Helper()
-	suite, err := faults.LoadSuite("scenarios")
+	suites, err := faults.LoadSuites(".")
 	require.NoError(t, err)
-	return suite
+	return suites
 }
 
 // CAR-50, 10, 39 and the bounds of every scenario: who is not concerned sees
@@ -36,10 +36,12 @@ func TestFaults(t *testing.T) {
 	if _, err := os.Stat(carisma); err != nil {
 		t.Skip("make build builds it:", err)
 	}
-	suite := loadSuite(t)
+	suites := loadSuites(t)
 	if os.Getenv("CI") == "true" {
 		t.Log("the short slice, because CI is true")
-		suite = suite.Only(func(s *faults.Scenario) bool { return s.Slice })
+		for i, s := range suites {
+			suites[i] = s.Only(func(s *faults.Scenario) bool { return s.Slice })
+		}
 	}
 	dir, err := os.MkdirTemp("", "faults-") //nolint:usetesting // short, for its Unix sockets
 	require.NoError(t, err)
@@ -48,7 +50,7 @@ func TestFaults(t *testing.T) {
 			require.NoError(t, os.RemoveAll(dir))
 		}
 	})
-	_, err = faults.Run(t.Context(), faults.Options{Vehicle: "vehicle", Carisma: carisma, Envoy: envoy, Dir: dir}, suite,
+	_, err = faults.Run(t.Context(), faults.Options{Carisma: carisma, Envoy: envoy, Dir: dir}, suites,
 		func(r *faults.Result) {
 			failures := r.Failures()
 			t.Logf("%s: %.1f s, %d failures, played again %d times", r.Title, r.Took, len(failures), r.Again)
@@ -66,12 +68,16 @@ func TestPage(t *testing.T) {
 	report := new(faults.Report)
 	require.NoError(t, json.Unmarshal(data, report))
 	var have, want []string
-	for _, r := range report.Results {
-		require.Empty(t, r.Failures(), r.Title)
-		have = append(have, r.Title)
+	for _, part := range report.Parts {
+		for _, r := range part.Results {
+			require.Empty(t, r.Failures(), r.Title)
+			have = append(have, r.Title)
+		}
 	}
-	for _, s := range loadSuite(t).Scenarios {
-		want = append(want, s.Title)
+	for _, suite := range loadSuites(t) {
+		for _, s := range suite.Scenarios {
+			want = append(want, s.Title)
+		}
 	}
 	require.Equal(t, want, have, "make reliability")
 	var soak *faults.Soak

@@ -21,14 +21,17 @@ import (
 	"carisma.dev/gateway/mesh/config"
 )
 
-// Suite is all that is in a directory: loads.yaml and the scenarios.
+// Suite is a vehicle and what is done to it: all that is in a directory.
 type Suite struct {
+	About     string // the vehicle, for the page
+	Vehicle   string // its directory
 	Loads     []Load
 	Scenarios []*Scenario
 }
 
 // loadsFile is the content of loads.yaml.
 type loadsFile struct {
+	About string `yaml:"about" doc:"The vehicle, for the page."`
 	Loads []Load `yaml:"loads" required:"true" doc:"The steady load."`
 }
 
@@ -47,6 +50,7 @@ type Load struct {
 	Field     bool          `yaml:"field" doc:"The stream is of a field: each opening begins with the current value."`
 	Pause     time.Duration `yaml:"pause" default:"20ms" min:"1ms" doc:"Time between two calls."`
 	Program   string        `yaml:"program" doc:"Component that is a load itself and writes its records to its log."`
+	Extra     bool          `yaml:"extra" doc:"It runs in the scenarios only that have it."`
 	Of        Records       `yaml:"of" doc:"Which records of the program: calls or events."`
 }
 
@@ -64,6 +68,7 @@ type Scenario struct {
 	Name string `yaml:"-"` // of the file, without its number and suffix
 
 	Title     string      `yaml:"title" required:"true" doc:"The fault, as the page names it."`
+	With      []string    `yaml:"with" doc:"Extra loads that run meanwhile."`
 	Slice     bool        `yaml:"slice" doc:"It belongs to the short slice that runs everywhere."`
 	Steps     []Step      `yaml:"steps" required:"true" doc:"What is done, in order."`
 	Concerned []Concerned `yaml:"concerned" doc:"Loads that may notice, and what."`
@@ -73,8 +78,8 @@ type Scenario struct {
 }
 
 // Step is one action, or one condition to wait for. The first action that is
-// neither wait, calm nor call is the fault; the last one of start, thaw, plug and
-// add_address that is not late is the repair. Without a repair the time of the
+// neither wait, calm, connected, settled, balanced, call, add, remove nor a repair is
+// the fault; the last one of start, thaw, plug and add_address that is not late is the repair. Without a repair the time of the
 // fault stands for it.
 type Step struct {
 	Pos model.Position `yaml:"-"`
@@ -90,10 +95,15 @@ type Step struct {
 	Remove    *Plug         `yaml:"remove_address" doc:"Host whose address goes."`
 	Address   *Plug         `yaml:"add_address" doc:"Host whose address comes back."`
 	Wipe      string        `yaml:"wipe" doc:"HPC whose control plane's store is removed, while the control plane is not running."`
+	Add       *Service      `yaml:"add" doc:"Native service to add to an HPC."`
+	Leave     *Service      `yaml:"remove" doc:"Native service to remove from an HPC, after it was drained."`
+	Balanced  *Balanced     `yaml:"balanced" doc:"Let time pass in which the calls of loads are shared evenly by so many programs."`
+	Settled   *Settled      `yaml:"settled" doc:"Wait until one node alone serves an instance and others stand by, and nothing in the mesh changes any more."`
 	Call      *Once         `yaml:"call" doc:"A call made once, such as one that starts a burst."`
 	Slow      *Slow         `yaml:"slow" doc:"A watcher that reads nothing for a time, then all."`
 	Many      *Many         `yaml:"many" doc:"Calls that are outstanding all at once."`
 	Connected time.Duration `yaml:"connected" doc:"Wait until every gateway and every proxy has the control plane again; within this of the latest start of it."`
+	Nodes     []string      `yaml:"nodes" doc:"Of connected: the nodes that lost it; without it, all."`
 	Calm      time.Duration `yaml:"calm" doc:"Wait until every load was served for half a second, no longer than this."`
 	// Late is no action.
 	Late bool `yaml:"late" doc:"The loads do not need this repair: times do not count from it."`
@@ -103,6 +113,31 @@ type Step struct {
 type Plug struct {
 	Host    string `yaml:"host" required:"true" doc:"Host."`
 	Network string `yaml:"network" required:"true" doc:"Network."`
+}
+
+// Service is a native service of an HPC.
+type Service struct {
+	Host      string        `yaml:"host" required:"true" doc:"HPC."`
+	Name      string        `yaml:"name" required:"true" doc:"Mesh name."`
+	Interface string        `yaml:"interface" doc:"Full name, of a service to add."`
+	Instance  string        `yaml:"instance" doc:"Instance, of a service to add."`
+	Address   string        `yaml:"address" doc:"Where it listens, of a service to add."`
+	Drain     time.Duration `yaml:"drain" default:"1s" doc:"How long calls may take to end, of a service to remove."`
+}
+
+// Balanced is loads whose calls several programs share.
+type Balanced struct {
+	For      time.Duration `yaml:"for" required:"true" doc:"How long."`
+	Loads    []string      `yaml:"loads" required:"true" doc:"Loads of calls."`
+	Programs int           `yaml:"programs" default:"2" min:"2" doc:"How many programs answer."`
+	Percent  float64       `yaml:"percent" default:"5" doc:"How far the share of each may be off."`
+}
+
+// Settled is who serves an instance.
+type Settled struct {
+	Name     string        `yaml:"name" required:"true" doc:"Mesh name."`
+	Standbys int           `yaml:"standbys" doc:"How many nodes stand by."`
+	For      time.Duration `yaml:"for" default:"1s" doc:"How long nothing changes."`
 }
 
 // Once is a call made once.
@@ -139,7 +174,7 @@ type Many struct {
 type Concerned struct {
 	Pos model.Position `yaml:"-"`
 
-	Loads   []string      `yaml:"loads" required:"true" doc:"Names of loads."`
+	Loads   []string      `yaml:"loads" required:"true" doc:"Names of loads; at their end, owner and standby stand for nodes as in steps."`
 	Codes   []string      `yaml:"codes" doc:"gRPC codes that their calls and streams may fail with."`
 	Reason  Pattern       `yaml:"reason" doc:"Regular expression that at least one failure matches."`
 	Failed  *int          `yaml:"failed" doc:"Most calls that may fail, or most ends of a stream."`
@@ -212,6 +247,10 @@ func (s *Step) action() (name string, n int) {
 		{"remove_address", s.Remove != nil},
 		{"add_address", s.Address != nil},
 		{"wipe", s.Wipe != ""},
+		{"add", s.Add != nil},
+		{"remove", s.Leave != nil},
+		{"balanced", s.Balanced != nil},
+		{"settled", s.Settled != nil},
 		{"call", s.Call != nil},
 		{"slow", s.Slow != nil},
 		{"many", s.Many != nil},
@@ -233,13 +272,28 @@ func (s *Step) CheckConfig(v config.Value) {
 	}
 }
 
-// LoadSuite reads a directory. Its error lists every mistake with its place.
+// LoadSuites reads the suites of a directory: of its vehicle and scenarios, and of
+// those in shared.
+func LoadSuites(dir string) (suites []*Suite, err error) {
+	for _, d := range []string{dir, filepath.Join(dir, "shared")} {
+		s, err := LoadSuite(filepath.Join(d, "scenarios"))
+		if err != nil {
+			return nil, err
+		}
+		s.Vehicle = filepath.Join(d, "vehicle")
+		suites = append(suites, s)
+	}
+	return suites, nil
+}
+
+// LoadSuite reads a directory of scenarios. Its error lists every mistake with its
+// place.
 func LoadSuite(dir string) (*Suite, error) {
 	var loads loadsFile
 	if err := decode(filepath.Join(dir, "loads.yaml"), &loads); err != nil {
 		return nil, err
 	}
-	suite := &Suite{Loads: loads.Loads}
+	suite := &Suite{About: strings.TrimSpace(loads.About), Loads: loads.Loads}
 	files, err := filepath.Glob(filepath.Join(dir, "[0-9]*.yaml"))
 	if err != nil {
 		return nil, err
@@ -269,14 +323,24 @@ func decode(path string, into any) error {
 
 // check finds names that mean nothing.
 func (s *Suite) check(sc *Scenario) error {
+	for _, name := range sc.With {
+		if l := s.load(name); l == nil || !l.Extra {
+			return fmt.Errorf("%s: there is no extra load %q", sc.Title, name)
+		}
+	}
 	for _, c := range sc.Concerned {
 		for _, name := range c.Loads {
-			if s.load(name) == nil {
+			if base, _, ok := cutRole(name); s.load(name) == nil && !ok || ok && !s.any(base) {
 				return fmt.Errorf("%s: there is no load %q", c.Pos, name)
 			}
 		}
 	}
 	return nil
+}
+
+// any reports whether there is a load whose name has that beginning.
+func (s *Suite) any(base string) bool {
+	return slices.ContainsFunc(s.Loads, func(l Load) bool { return strings.HasPrefix(l.Name, base) })
 }
 
 func (s *Suite) load(name string) *Load {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,9 +96,10 @@ type link struct {
 	Since     time.Time `json:"since"`
 }
 
-// connected waits until every gateway and every proxy has the control plane, and
+// connected waits until every gateway and proxy that lost the control plane has it, and
 // notes how long after its start that was.
-func (g *Rig) connected(ctx context.Context, within time.Duration, start time.Time, r *Result) error {
+func (g *Rig) connected(ctx context.Context, s *Step, start time.Time, r *Result) error {
+	within := s.Connected
 	r.ConnectedBound = ms(within)
 	ctx, cancel := context.WithTimeout(ctx, calmAfter)
 	defer cancel()
@@ -107,7 +109,10 @@ func (g *Rig) connected(ctx context.Context, within time.Duration, start time.Ti
 			return err
 		}
 		all, last := true, start
-		for _, n := range nodes {
+		for name, n := range nodes {
+			if len(s.Nodes) > 0 && !slices.Contains(s.Nodes, name) {
+				continue
+			}
 			for _, l := range []link{n.Central, n.ADS} {
 				all = all && l.Connected && l.Since.After(start)
 				if l.Since.After(last) {

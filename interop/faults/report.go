@@ -9,15 +9,21 @@ import (
 	"time"
 )
 
-// Report is what a run of a suite gave.
+// Report is what a run gave.
 type Report struct {
+	Parts []*Part `json:"parts"`
+	Took  float64 `json:"took_s"`
+}
+
+// Part is what a suite gave.
+type Part struct {
+	About   string       `json:"about"`
 	Loads   []LoadReport `json:"loads"`
 	Results []*Result    `json:"results"`
 	// Before and After are the footprints of the programs after the first scenario
 	// and at the end of the run.
 	Before map[string]Footprint `json:"before"`
 	After  map[string]Footprint `json:"after"`
-	Took   float64              `json:"took_s"`
 }
 
 // LoadReport names a load.
@@ -29,32 +35,50 @@ type LoadReport struct {
 
 // Only returns the suite with some of the scenarios.
 func (s *Suite) Only(keep func(*Scenario) bool) *Suite {
-	return &Suite{Loads: s.Loads, Scenarios: slices.DeleteFunc(slices.Clone(s.Scenarios), func(sc *Scenario) bool { return !keep(sc) })}
+	only := *s
+	only.Scenarios = slices.DeleteFunc(slices.Clone(s.Scenarios), func(sc *Scenario) bool { return !keep(sc) })
+	return &only
 }
 
-// Run plays a suite on one vehicle, one scenario after the other as a vehicle
-// meets them. After a scenario that could not be played or did not end in calm the
-// vehicle is started anew. An error says what does not hold; the report is there
-// nevertheless.
-func Run(ctx context.Context, o Options, s *Suite, told func(*Result)) (report *Report, err error) {
-	report = &Report{}
-	for _, l := range s.Loads {
-		report.Loads = append(report.Loads, LoadReport{l.Name, l.Doc, l.stream()})
-	}
+// Run plays suites, each on a vehicle of its own, one scenario after the other as a
+// vehicle meets them. After a scenario that could not be played or did not end in
+// calm the vehicle is started anew. An error says what does not hold; the report is
+// there nevertheless.
+func Run(ctx context.Context, o Options, suites []*Suite, told func(*Result)) (*Report, error) {
+	report := &Report{}
 	began := time.Now()
+	var errs []error
+	for i, s := range suites {
+		with := o
+		with.Dir = filepath.Join(o.Dir, fmt.Sprint(i))
+		part, err := runSuite(ctx, with, s, told)
+		report.Parts = append(report.Parts, part)
+		if errs = append(errs, err); ctx.Err() != nil {
+			break
+		}
+	}
+	report.Took = time.Since(began).Seconds()
+	return report, errors.Join(errs...)
+}
+
+func runSuite(ctx context.Context, o Options, s *Suite, told func(*Result)) (part *Part, err error) {
+	part = &Part{About: s.About}
+	for _, l := range s.Loads {
+		part.Loads = append(part.Loads, LoadReport{l.Name, l.Doc, l.stream()})
+	}
 	v := &vehicleRun{options: o, suite: s}
 	defer func() { err = errors.Join(err, v.stop()) }()
 	var errs []error
 	for _, sc := range s.Scenarios {
 		r, err := v.playCalmly(ctx, sc)
 		if err != nil {
-			return report, err
+			return part, err
 		}
-		report.Results = append(report.Results, r)
+		part.Results = append(part.Results, r)
 		told(r)
 		if v.before == nil && v.rig != nil { // connections are made with the first calls
 			if v.before, err = v.rig.footprints(ctx); err != nil {
-				return report, err
+				return part, err
 			}
 		}
 		if f := r.Failures(); len(f) > 0 {
@@ -63,16 +87,41 @@ func Run(ctx context.Context, o Options, s *Suite, told func(*Result)) (report *
 	}
 	if v.rig != nil {
 		var broken []string
-		report.Before = v.before
-		if report.After, broken, err = v.rig.Grown(ctx, v.before); err != nil {
-			return report, err
+		part.Before = v.before
+		if part.After, broken, err = v.rig.Grown(ctx, v.before); err != nil {
+			return part, err
 		}
 		for _, b := range broken {
 			errs = append(errs, errors.New(b))
 		}
 	}
-	report.Took = time.Since(began).Seconds()
-	return report, errors.Join(errs...)
+	return part, errors.Join(errs...)
+}
+
+// Keep takes over from an earlier run what was not played in this one.
+func (r *Report) Keep(earlier *Report, suites []*Suite) {
+	for i, s := range suites {
+		if i >= len(earlier.Parts) || i >= len(r.Parts) {
+			return
+		}
+		now, old := r.Parts[i], earlier.Parts[i]
+		var all []*Result
+		for _, sc := range s.Scenarios {
+			named := func(r *Result) bool { return r.Name == sc.Name }
+			from := now.Results
+			if !slices.ContainsFunc(from, named) {
+				from = old.Results
+			}
+			if i := slices.IndexFunc(from, named); i >= 0 {
+				from[i].Title, from[i].Note = sc.Title, sc.Note
+				all = append(all, from[i])
+			}
+		}
+		if len(all) > len(now.Results) {
+			now.Before, now.After = old.Before, old.After
+		}
+		now.Results = all
+	}
 }
 
 // vehicleRun is a vehicle that is started when it is needed.
@@ -109,7 +158,7 @@ func (v *vehicleRun) play(ctx context.Context, sc *Scenario) (*Result, error) {
 		}
 	}
 	r, err := v.rig.Play(ctx, sc)
-	if err != nil || r.uncalm {
+	if err != nil || r.unplayed {
 		if err != nil {
 			r.Broken = append(r.Broken, err.Error())
 		}

@@ -31,7 +31,11 @@ type Result struct {
 	// before, in KiB.
 	Grown map[string]int `json:"grown_kib,omitempty"`
 
-	uncalm bool // not all loads are served any more
+	// Rates are of the extra loads, Shares of the loads that several programs answer.
+	Rates  []Rate  `json:"rates,omitempty"`
+	Shares []Share `json:"shares,omitempty"`
+
+	unplayed bool // a step failed, or not all loads are served any more
 }
 
 // busy reports whether the machine was, so that a broken bound says nothing.
@@ -70,6 +74,11 @@ const calmAfter = 30 * time.Second
 // Play plays a scenario. An error says that it could not be played to its end;
 // bounds that do not hold are in the result.
 func (g *Rig) Play(ctx context.Context, sc *Scenario) (*Result, error) {
+	end, err := g.startExtra(ctx, sc)
+	defer end()
+	if err != nil {
+		return &Result{Name: sc.Name, Title: sc.Title}, err
+	}
 	for _, l := range g.loads {
 		l.forget()
 	}
@@ -84,10 +93,12 @@ func (g *Rig) Play(ctx context.Context, sc *Scenario) (*Result, error) {
 	for i := range sc.Steps {
 		if err := g.do(ctx, &sc.Steps[i], &t, r); err != nil {
 			r.Broken = append(r.Broken, fmt.Sprintf("%s: %v", sc.Steps[i].Pos, err))
+			name, _ := sc.Steps[i].action()
+			r.unplayed = r.unplayed || name != "connected" && name != "balanced" // nobody knows what it left
 		}
 	}
 	if err := g.calm(ctx, calmAfter); err != nil {
-		r.uncalm = true
+		r.unplayed = true
 		r.Broken = append(r.Broken, err.Error())
 	}
 	t.ended = time.Now()
@@ -96,11 +107,11 @@ func (g *Rig) Play(ctx context.Context, sc *Scenario) (*Result, error) {
 	if t.fault.IsZero() {
 		t.fault = t.began
 	}
-	if t.repair.IsZero() {
+	if t.repair.Before(t.fault) {
 		t.repair = t.fault
 	}
 	for _, l := range g.loads {
-		seen := l.judge(t, sc.concerned(l.Name))
+		seen := l.judge(t, g.concerned(sc, l.Name))
 		if seen.Concerned || len(seen.Broken) > 0 {
 			r.Seen = append(r.Seen, seen)
 		} else {
@@ -108,13 +119,18 @@ func (g *Rig) Play(ctx context.Context, sc *Scenario) (*Result, error) {
 		}
 	}
 	g.after(ctx, sc, before, r)
+	r.Rates = g.rates(t)
 	r.Took = t.ended.Sub(t.began).Seconds()
 	return r, ctx.Err()
 }
 
-func (sc *Scenario) concerned(load string) *Concerned {
+func (g *Rig) concerned(sc *Scenario, load string) *Concerned {
+	named := func(name string) bool {
+		base, role, _ := cutRole(name)
+		return name == load || role != "" && base+g.roles[role] == load
+	}
 	for i := range sc.Concerned {
-		if slices.Contains(sc.Concerned[i].Loads, load) {
+		if slices.ContainsFunc(sc.Concerned[i].Loads, named) {
 			return &sc.Concerned[i]
 		}
 	}

@@ -19,9 +19,8 @@ import (
 
 //go:generate go run ../../codegen/internal/protogen -root ../.. -grpc -I ../../codegen/protos -I vehicle/interfaces faults/v1/faults.proto
 
-// Options say what is run and with which programs.
+// Options say with which programs a suite is run, and where.
 type Options struct {
-	Vehicle string // directory of the vehicle
 	Carisma string
 	Envoy   string
 	Dir     string // for state, logs and sockets; short, for its sockets
@@ -35,7 +34,8 @@ type Rig struct {
 	conns  map[string]*grpc.ClientConn // by host
 	cancel context.CancelFunc
 	work   sync.WaitGroup
-	frozen map[string]int // process ids by program
+	frozen map[string]int    // process ids by program
+	roles  map[string]string // nodes by role, as of the last settled step
 
 	mu     sync.Mutex
 	failed error // of a load that could not go on
@@ -46,7 +46,7 @@ const calmAtStart = 60 * time.Second
 
 // Start starts the vehicle and the loads, and waits until all of them are served.
 func Start(ctx context.Context, o Options, s *Suite) (_ *Rig, err error) {
-	v, err := vehicles.Load(o.Vehicle)
+	v, err := vehicles.Load(s.Vehicle)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func Start(ctx context.Context, o Options, s *Suite) (_ *Rig, err error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Rig{runner: r, suite: s, conns: map[string]*grpc.ClientConn{}, frozen: map[string]int{}}
+	g := &Rig{runner: r, suite: s, conns: map[string]*grpc.ClientConn{}, frozen: map[string]int{}, roles: map[string]string{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, g.Close())
@@ -74,6 +74,9 @@ func (g *Rig) startLoads(ctx context.Context) error {
 	programs := map[string][]*loading{}
 	for i := range g.suite.Loads {
 		l := &loading{Load: &g.suite.Loads[i]}
+		if l.Extra {
+			continue
+		}
 		g.loads = append(g.loads, l)
 		if l.Program != "" {
 			programs[l.Program] = append(programs[l.Program], l)
@@ -83,11 +86,7 @@ func (g *Rig) startLoads(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: load %s: %w", l.Pos, l.Name, err)
 		}
-		if l.Watch {
-			g.work.Go(func() { l.runWatch(ctx, conn) })
-		} else {
-			g.work.Go(func() { l.runCalls(ctx, conn) })
-		}
+		g.work.Go(func() { l.run(ctx, conn) })
 	}
 	for name, loads := range programs {
 		c := g.runner.Vehicle().Component(name)

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	nativeID      = 0x5101
-	nativeEchoID  = 0x0001
-	nativeTickID  = 0x8001
-	callTimeout   = time.Second
-	clientTickGrp = 1
+	nativeID     = 0x5101
+	nativeEchoID = echoID // as the ECU has it
+	nativeTickID = tickID
+	callTimeout  = time.Second
+	tickGroup    = 1
 )
 
 var clientIDs = runtime.Range{First: 0x1200, Last: 0x12ff}
@@ -38,15 +38,15 @@ func (w *writer) write(l record.Line) error {
 	return w.out.Encode(l)
 }
 
-// callNative calls and subscribes until ctx ends: a client that knows of nothing
+// callService calls and subscribes until ctx ends: a client that knows of nothing
 // but the instance.
-func callNative(ctx context.Context, interval time.Duration, log *slog.Logger) (err error) {
+func callService(ctx context.Context, service uint16, interval time.Duration, log *slog.Logger) (err error) {
 	stack, network, err := component.Start(clientIDs, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stack.Close()) }()
-	client, err := network.Client(runtime.InstanceKey{Service: nativeID, Instance: 1, Major: 1})
+	client, err := network.Client(runtime.InstanceKey{Service: service, Instance: 1, Major: 1})
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func callNative(ctx context.Context, interval time.Duration, log *slog.Logger) (
 		}
 	}
 	subscription, err := client.Subscribe(ctx, runtime.SubscribeConfig{
-		Eventgroup: clientTickGrp, Events: []uint16{nativeTickID},
+		Eventgroup: tickGroup, Events: []uint16{nativeTickID},
 		OnEvent: func(n runtime.Notification) {
 			if len(n.Payload) < 4 {
 				return
@@ -107,8 +107,10 @@ func call(ctx context.Context, client *runtime.Client, n uint32) *record.Call {
 		c.Code = err.Error()
 	case out.Code != someip.OK:
 		c.Code = out.Code.String()
-	case len(out.Payload) != 4 || binary.BigEndian.Uint32(out.Payload) != n:
+	case len(out.Payload) != 8 || binary.BigEndian.Uint32(out.Payload) != n:
 		c.Code = "wrong answer"
+	default:
+		c.Program = binary.BigEndian.Uint32(out.Payload[4:])
 	}
 	return c
 }

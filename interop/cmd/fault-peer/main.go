@@ -3,7 +3,8 @@
 //	fault-peer ecu --instance N    faults.v1.Probe over SOME/IP
 //	fault-peer native              faults.v1.Native over gRPC
 //	fault-peer client              a SOME/IP client of faults.v1.Native, instance center,
-//	                               that writes a line for each call and event
+//	                               that writes a line for each call and event; with
+//	                               --service 0x4101 of faults.v1.Probe, instance a
 //
 // Where they are comes from the variables that the runner of a vehicle gives them.
 package main
@@ -36,6 +37,7 @@ func run(ctx context.Context, args []string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	instance := flags.Uint("instance", 1, "instance id of an ecu")
+	service := flags.Uint("service", nativeID, "service id that a client calls")
 	interval := flags.Duration("interval", 20*time.Millisecond, "time between two Tick events, or calls of a client")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
@@ -46,7 +48,7 @@ func run(ctx context.Context, args []string) error {
 	case "native":
 		return serveNative(ctx, os.Getenv("CARISMA_LISTEN"), *interval)
 	case "client":
-		return callNative(ctx, *interval, log)
+		return callService(ctx, uint16(*service), *interval, log)
 	}
 	return fmt.Errorf("%q is none of ecu, native, client", args[0])
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net"
+	"os"
 	"time"
 
 	"google.golang.org/grpc"
@@ -33,7 +34,7 @@ func serveNative(ctx context.Context, address string, interval time.Duration) er
 }
 
 func (native) Echo(_ context.Context, in *faultsv1.NativeEchoRequest) (*faultsv1.NativeEchoResponse, error) {
-	return &faultsv1.NativeEchoResponse{Number: in.GetNumber()}, nil
+	return &faultsv1.NativeEchoResponse{Number: in.GetNumber(), Program: uint32(os.Getpid())}, nil
 }
 
 func (n native) WatchTick(_ *faultsv1.NativeWatchTickRequest, s grpc.ServerStreamingServer[faultsv1.NativeWatchTickResponse]) error {

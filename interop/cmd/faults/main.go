@@ -35,7 +35,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.only, "run", "", "play scenarios whose name matches this `expression` only")
+	flag.StringVar(&o.only, "run", "", "play scenarios whose name matches this `expression` only; of the others the JSON file keeps what it has")
 	flag.BoolVar(&o.slice, "slice", false, "play the short slice only")
 	flag.DurationVar(&o.repeat, "for", 0, "play again and again for so long, on one vehicle, and write what piles up to the -soak file")
 	flag.StringVar(&o.soakFile, "soak", "interop/faults/soak.json", "the result of a long run, which the page shows: a `file`")
@@ -56,7 +56,11 @@ func (o *options) run() (err error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	with, suite, err := o.prepare(ctx)
+	with, all, err := o.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	suites, err := o.choose(all)
 	if err != nil {
 		return err
 	}
@@ -68,9 +72,16 @@ func (o *options) run() (err error) {
 		}
 	}()
 	if o.repeat > 0 {
-		return o.soak(ctx, with, suite)
+		return o.soak(ctx, with, suites[0])
 	}
-	report, err := faults.Run(ctx, with, suite, progress(os.Stderr))
+	report, err := faults.Run(ctx, with, suites, progress(os.Stderr))
+	if o.only != "" && o.jsonFile != "" {
+		earlier := new(faults.Report)
+		if jsonErr := readJSON(o.jsonFile, earlier); jsonErr != nil {
+			return errors.Join(err, jsonErr)
+		}
+		report.Keep(earlier, all)
+	}
 	if o.jsonFile != "" {
 		err = errors.Join(err, writeJSON(o.jsonFile, report))
 	}
@@ -81,13 +92,9 @@ func (o *options) run() (err error) {
 }
 
 // prepare reads the scenarios and finds the programs.
-func (o *options) prepare(ctx context.Context) (with faults.Options, suite *faults.Suite, err error) {
+func (o *options) prepare(ctx context.Context) (with faults.Options, suites []*faults.Suite, err error) {
 	if !hosts.Permitted() {
 		return with, nil, errors.New("network namespaces are needed: run it as root")
-	}
-	only, err := regexp.Compile(o.only)
-	if err != nil {
-		return with, nil, err
 	}
 	if with.Envoy, _, err = envoy.Find(ctx, os.Getenv(envoy.Variable)); err != nil {
 		return with, nil, err
@@ -97,16 +104,23 @@ func (o *options) prepare(ctx context.Context) (with faults.Options, suite *faul
 		return with, nil, err
 	}
 	with.Carisma = filepath.Join(filepath.Dir(self), "carisma")
-	with.Vehicle = filepath.Join(source, "vehicle")
-	if suite, err = faults.LoadSuite(filepath.Join(source, "scenarios")); err != nil {
+	if suites, err = faults.LoadSuites("interop/faults"); err != nil {
 		return with, nil, err
 	}
-	suite = suite.Only(func(s *faults.Scenario) bool { return (s.Slice || !o.slice) && only.MatchString(s.Name) })
 	with.Dir, err = os.MkdirTemp("", "faults-")
-	return with, suite, err
+	return with, suites, err
 }
 
-const source = "interop/faults"
+// choose returns the suites with those scenarios that are asked for.
+func (o *options) choose(all []*faults.Suite) (suites []*faults.Suite, err error) {
+	only, err := regexp.Compile(o.only)
+	for _, s := range all {
+		if err == nil {
+			suites = append(suites, s.Only(func(s *faults.Scenario) bool { return (s.Slice || !o.slice) && only.MatchString(s.Name) }))
+		}
+	}
+	return suites, err
+}
 
 func (o *options) soak(ctx context.Context, with faults.Options, suite *faults.Suite) error {
 	soak, err := faults.RunSoak(ctx, with, suite, o.repeat, progress(os.Stderr))

@@ -782,6 +782,7 @@ func (x *NativeEchoRequest) GetNumber() uint32 {
 type NativeEchoResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Program       uint32                 `protobuf:"varint,2,opt,name=program,proto3" json:"program,omitempty"` // process id
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -819,6 +820,13 @@ func (*NativeEchoResponse) Descriptor() ([]byte, []int) {
 func (x *NativeEchoResponse) GetNumber() uint32 {
 	if x != nil {
 		return x.Number
+	}
+	return 0
+}
+
+func (x *NativeEchoResponse) GetProgram() uint32 {
+	if x != nil {
+		return x.Program
 	}
 	return 0
 }
@@ -942,9 +950,10 @@ const file_faults_v1_faults_proto_rawDesc = "" +
 	"\x05level\x18\x01 \x01(\rR\x05level\x12*\n" +
 	"\x04meta\x18\xe8\a \x01(\v2\x15.carisma.v1.EventMetaR\x04meta\"+\n" +
 	"\x11NativeEchoRequest\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\rR\x06number\",\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\"F\n" +
 	"\x12NativeEchoResponse\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\rR\x06number\"\x18\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x18\n" +
+	"\aprogram\x18\x02 \x01(\rR\aprogram\"\x18\n" +
 	"\x16NativeWatchTickRequest\"1\n" +
 	"\x17NativeWatchTickResponse\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number2\xfc\x05\n" +

@@ -14,6 +14,8 @@ type Call struct {
 	Ended  time.Time `json:"ended"`
 	Code   string    `json:"code"`
 	Reason string    `json:"reason,omitempty"`
+	// Program is the process id of who answered, where the answer says so.
+	Program uint32 `json:"program,omitempty"`
 }
 
 // Kind is a turn of a stream.

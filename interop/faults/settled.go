@@ -1,0 +1,124 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"carisma.dev/gateway/mesh/api/meshv1"
+	"carisma.dev/gateway/mesh/config"
+	"carisma.dev/gateway/mesh/gateway"
+)
+
+// settled waits until one node alone serves an instance, others stand by, and
+// nothing in the mesh changes for a time. Before the fault it decides which nodes are
+// called owner and standby.
+func (g *Rig) settled(ctx context.Context, s *Settled, fault time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, calmAfter)
+	defer cancel()
+	central := g.runner.Host(g.runner.Vehicle().Central().Name)
+	conn, err := grpc.NewClient("passthrough:///"+g.runner.ControlPlane(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return central.Dial(ctx, "tcp", address) }))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	registry := meshv1.NewServiceRegistryClient(conn)
+	var last []string
+	var owners, standbys []string
+	for since := time.Now(); ; {
+		r, err := registry.ListServices(ctx, &meshv1.ListServicesRequest{})
+		if err != nil {
+			return fmt.Errorf("%s: %d serve it, %d stand by: %w", s.Name, len(owners), len(standbys), err)
+		}
+		var now []string
+		now, owners, standbys = who(r.GetServices(), s.Name)
+		if !slices.Equal(now, last) || len(owners) != 1 || len(standbys) != s.Standbys {
+			last, since = now, time.Now()
+		} else if time.Since(since) >= s.For {
+			break
+		}
+		if err := sleep(ctx, lookInterval); err != nil {
+			return fmt.Errorf("%s does not settle: served by %v, on standby at %v", s.Name, owners, standbys)
+		}
+	}
+	if fault.IsZero() {
+		g.roles["owner"] = owners[0]
+		if len(standbys) > 0 {
+			g.roles["standby"] = standbys[0]
+		}
+	}
+	return nil
+}
+
+// who lists all instances that are up, and the nodes that serve one and stand by.
+func who(services []*meshv1.MeshService, name string) (all, owners, standbys []string) {
+	for _, s := range services {
+		if s.GetService().GetState() != meshv1.InstanceState_INSTANCE_UP {
+			continue
+		}
+		all = append(all, fmt.Sprint(s.GetService().GetName(), s.GetNodeName(), s.GetStandby()))
+		switch {
+		case s.GetService().GetName() != name:
+		case s.GetStandby():
+			standbys = append(standbys, s.GetNodeName())
+		default:
+			owners = append(owners, s.GetNodeName())
+		}
+	}
+	slices.Sort(all)
+	return all, owners, standbys
+}
+
+// cutRole splits the name of a load that ends with a role.
+func cutRole(load string) (base, role string, ok bool) {
+	for _, role := range []string{"owner", "standby"} {
+		if base, ok := strings.CutSuffix(load, role); ok {
+			return base, role, true
+		}
+	}
+	return load, "", false
+}
+
+// resolve puts the node that has a role in the place of the role's name.
+func (g *Rig) resolve(program string) string {
+	host, what, _ := strings.Cut(program, "/")
+	if node := g.roles[host]; node != "" {
+		return node + "/" + what
+	}
+	return program
+}
+
+// add adds a native service to a node, and waits until all proxies have it.
+func (g *Rig) add(ctx context.Context, s *Service) error {
+	service := config.Service{Interface: s.Interface, Instance: s.Instance, Address: s.Address}
+	return g.change(s, func(told func(gateway.Step)) error {
+		return gateway.AddService(ctx, g.state(s.Host), service, calmAfter, told)
+	})
+}
+
+// remove takes a native service from a node, without a failed call.
+func (g *Rig) remove(ctx context.Context, s *Service) error {
+	return g.change(s, func(told func(gateway.Step)) error {
+		return gateway.RemoveService(ctx, g.state(s.Host), s.Name, s.Drain, told)
+	})
+}
+
+func (g *Rig) change(s *Service, do func(func(gateway.Step)) error) (err error) {
+	late := do(func(step gateway.Step) {
+		if len(step.Late) > 0 {
+			err = fmt.Errorf("%s at %s: %s: %v did not acknowledge", s.Name, s.Host, step.Name, step.Late)
+		}
+	})
+	if late != nil {
+		return late
+	}
+	return err
+}
