@@ -52,7 +52,8 @@ func (o *Offering) Notify(event uint16, payload []byte) error {
 	return e.send(payload, e.targets...)
 }
 
-// SetField sets the value that new subscribers of a field get, and tells nobody.
+// SetField sets the value that new subscribers of a field get. The first value also goes
+// to those who subscribed before there was one; later ones are told to nobody.
 func (o *Offering) SetField(event uint16, payload []byte) error {
 	e := o.events[event]
 	if e == nil || !e.cfg.Field {
@@ -63,7 +64,11 @@ func (o *Offering) SetField(event uint16, payload []byte) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	first := !e.known
 	e.store(payload)
+	if first && len(e.targets) > 0 {
+		return e.send(payload, e.targets...)
+	}
 	return nil
 }
 

@@ -70,6 +70,19 @@ func TestEventsAndFields(t *testing.T) {
 	require.Empty(t, s.notes)
 }
 
+// Who subscribes before a field has a value gets the first one, however it is set.
+func TestFirstValueAfterSubscription(t *testing.T) {
+	d := someiptest.NewDomain(t)
+	o := offer(t, d.Start(1), newServer())
+	s := subscribe(t, client(t, d.Start(2)), runtime.SubscribeConfig{Eventgroup: group})
+	s.until(t, runtime.SubscriptionActive)
+	require.NoError(t, o.SetField(field, []byte("first")))
+	require.Equal(t, note{field, "first", true}, receive(t, s.notes))
+	require.NoError(t, o.SetField(field, []byte("second")))
+	require.NoError(t, o.Notify(field, []byte("third")))
+	require.Equal(t, note{field, "third", false}, receive(t, s.notes))
+}
+
 // Renewals, which come with every offer, bring no initial value again.
 func TestInitialValueExactlyOnce(t *testing.T) {
 	for name, reliable := range transports {

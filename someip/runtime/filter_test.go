@@ -59,6 +59,8 @@ func TestFilters(t *testing.T) {
 				}
 				filtered, all := consumer(map[uint16]runtime.FilterConfig{event: c.filter}), consumer(nil)
 				filtered.until(t, runtime.SubscriptionActive)
+				all.until(t, runtime.SubscriptionActive)
+				synctest.Wait() // the acknowledgement may overtake that the offering knows of them
 				var left uint64
 				for i, s := range c.sent {
 					time.Sleep(s.after)
