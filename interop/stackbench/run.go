@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"carisma.dev/gateway/interop/cores"
 )
 
 // Options say what is measured and with which programs.
@@ -157,7 +159,7 @@ func (w *world) servers(ctx context.Context, size string, f func() error) error 
 }
 
 func (w *world) pinned(ctx context.Context, r *Result) error {
-	release, err := pin(w.o.Core)
+	release, err := cores.Pin(w.o.Core)
 	if err != nil {
 		return err
 	}

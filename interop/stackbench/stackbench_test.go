@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 )
 
 func TestFloodRequest(t *testing.T) {
@@ -18,22 +17,6 @@ func TestFloodRequest(t *testing.T) {
 	require.Equal(t, f, ParseFlood(b))
 	require.EqualValues(t, 4, ParseFlood(FloodRequest{Count: 1}.append()).Size)
 	require.EqualValues(t, 1400, ParseFlood(FloodRequest{Size: 1 << 31}.append()).Size)
-}
-
-func TestPin(t *testing.T) {
-	var before, during, after unix.CPUSet
-	require.NoError(t, unix.SchedGetaffinity(0, &before))
-	core := 0
-	for !before.IsSet(core) {
-		core++
-	}
-	release, err := pin(core)
-	require.NoError(t, err)
-	require.NoError(t, unix.SchedGetaffinity(0, &during))
-	require.Equal(t, 1, during.Count())
-	require.NoError(t, release())
-	require.NoError(t, unix.SchedGetaffinity(0, &after))
-	require.Equal(t, before, after)
 }
 
 func TestUsage(t *testing.T) {
