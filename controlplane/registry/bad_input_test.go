@@ -68,7 +68,7 @@ func TestChangeFlood(t *testing.T) {
 		rogue, node := b.join("center"), b.join("rear")
 		b.sync(rogue)
 		b.sync(node)
-		for range changesASecond - digestCost {
+		for range DefaultChanges - digestCost {
 			_, err := b.Update(rogue, nil, nil)
 			require.NoError(t, err)
 		}

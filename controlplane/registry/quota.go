@@ -8,9 +8,11 @@ const (
 	maxNodesOfPeer       = 64
 	maxPeers             = 4096 // whose registrations are counted
 	registrationsASecond = 50   // of one peer: each is written to the disk
-	changesASecond       = 2000 // of one node
 	digestCost           = 50   // of a digest, in changes
 )
+
+// DefaultChanges is how many changes of one node are taken in a second.
+const DefaultChanges = 2000
 
 // rate counts what happens within a second.
 type rate struct {
@@ -68,8 +70,8 @@ func (r *Registry) nodesOf(peer string) (count int) {
 
 // mayChange bounds the changes of one node: each is work for every proxy.
 func (r *Registry) mayChange(n *node, cost int) error {
-	if n.changes.take(time.Now(), cost, changesASecond) {
+	if n.changes.take(time.Now(), cost, r.cfg.Changes) {
 		return nil
 	}
-	return r.refuse(newError(TooOften, "more than %d changes in a second from node %s", changesASecond, n.Name))
+	return r.refuse(newError(TooOften, "more than %d changes in a second from node %s", r.cfg.Changes, n.Name))
 }

@@ -33,6 +33,9 @@ type Config struct {
 	// DigestTimeout is how long a node may take from its registration to its digest; 0
 	// means DefaultDigestTimeout.
 	DigestTimeout time.Duration
+	// Changes is how many changes of one node are taken in a second; 0 means
+	// DefaultChanges.
+	Changes int
 }
 
 // Registry is safe for concurrent use.
@@ -70,6 +73,9 @@ func New(cfg Config) (*Registry, error) {
 	}
 	if cfg.DigestTimeout == 0 {
 		cfg.DigestTimeout = DefaultDigestTimeout
+	}
+	if cfg.Changes == 0 {
+		cfg.Changes = DefaultChanges
 	}
 	records, epoch, err := cfg.Store.Nodes()
 	if err != nil {

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"math"
 	"net/netip"
 	"path/filepath"
 	"regexp"
@@ -24,7 +25,7 @@ func FuzzAccepted(f *testing.F) {
 	f.Add("a.b", "\x00", "localhost:70000")
 	s, err := store.Open(filepath.Join(f.TempDir(), "store.db"))
 	require.NoError(f, err)
-	r, err := registry.New(registry.Config{Store: s})
+	r, err := registry.New(registry.Config{Store: s, Changes: math.MaxInt32})
 	require.NoError(f, err)
 	f.Cleanup(func() {
 		r.Close()
