@@ -184,21 +184,39 @@ func (g *Rig) peaks(ctx context.Context, programs []string) func() map[string]in
 }
 
 // grown compares footprints of the same programs, a process of its own each or
-// not, long after one another: nothing may pile up.
+// not, long after one another: nothing may pile up. Who served the ECU before need
+// not be who serves it now, so programs of a kind are judged together.
 func grown(before, after map[string]Footprint) (broken []string) {
+	type sum struct{ before, after, slack Footprint }
+	kinds := map[string]*sum{}
 	for name, a := range after {
-		b := before[name]
-		if a.Descriptors > b.Descriptors+slackDescriptors {
-			broken = append(broken, fmt.Sprintf("%s has %d descriptors, it had %d", name, a.Descriptors, b.Descriptors))
+		_, kind, _ := strings.Cut(name, "/")
+		of := kinds[kind]
+		if of == nil {
+			of = &sum{}
+			kinds[kind] = of
 		}
-		if a.Goroutines > b.Goroutines+slackGoroutines {
-			broken = append(broken, fmt.Sprintf("%s has %d goroutines, it had %d", name, a.Goroutines, b.Goroutines))
+		of.before, of.after = of.before.plus(before[name]), of.after.plus(a)
+		of.slack = of.slack.plus(Footprint{AnonKiB: slackKiB, Descriptors: slackDescriptors, Goroutines: slackGoroutines})
+	}
+	for kind, of := range kinds {
+		b, a, slack := of.before, of.after, of.slack
+		if a.Descriptors > b.Descriptors+slack.Descriptors {
+			broken = append(broken, fmt.Sprintf("%s: %d descriptors, before %d", kind, a.Descriptors, b.Descriptors))
 		}
-		if a.AnonKiB > b.AnonKiB+slackKiB {
-			broken = append(broken, fmt.Sprintf("%s has %d KiB of anonymous memory, it had %d", name, a.AnonKiB, b.AnonKiB))
+		if a.Goroutines > b.Goroutines+slack.Goroutines {
+			broken = append(broken, fmt.Sprintf("%s: %d goroutines, before %d", kind, a.Goroutines, b.Goroutines))
+		}
+		if a.AnonKiB > b.AnonKiB+slack.AnonKiB {
+			broken = append(broken, fmt.Sprintf("%s: %d KiB of anonymous memory, before %d", kind, a.AnonKiB, b.AnonKiB))
 		}
 	}
 	return broken
+}
+
+// plus adds up what two programs take.
+func (f Footprint) plus(o Footprint) Footprint {
+	return Footprint{AnonKiB: f.AnonKiB + o.AnonKiB, Descriptors: f.Descriptors + o.Descriptors, Goroutines: f.Goroutines + o.Goroutines}
 }
 
 // What may be more after than before: calls and streams under way differ from
