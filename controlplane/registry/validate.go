@@ -58,7 +58,7 @@ func usable(a netip.Addr) bool {
 func usablePort(a netip.AddrPort) bool { return usable(a.Addr()) && a.Port() != 0 }
 
 func usableSocket(p string) bool {
-	return path.IsAbs(p) && len(p) <= maxSocketPath && !strings.ContainsRune(p, 0)
+	return path.IsAbs(p) && len(p) <= maxSocketPath && printable(p)
 }
 
 // Address is where a proxy reaches an instance: a socket path or an address.
