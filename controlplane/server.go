@@ -109,7 +109,7 @@ func (s *Server) Serve(ctx context.Context) error {
 
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { xds.NewTranslator(s.cache, s.log).Run(ctx, s.registry) })
+	wg.Go(func() { xds.NewTranslator(s.cache, probeHTTP2, s.log).Run(ctx, s.registry) })
 	wg.Go(func() {
 		<-ctx.Done()
 		g.Stop()

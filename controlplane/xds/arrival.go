@@ -23,7 +23,7 @@ type ingressState uint8
 
 const (
 	ingressAbsent  ingressState = iota // the node's proxy is not connected
-	ingressPending                     // it has not acknowledged all that the service needs
+	ingressPending                     // it has not acknowledged all that the service needs, or does not listen yet
 	ingressReady
 )
 
@@ -31,14 +31,19 @@ const (
 type arrivals struct {
 	admitted map[string]map[string]bool
 	arriving map[string]map[string]time.Time // until when they are waited for
+	// went has what was admitted and went before the control plane settled.
+	went map[string]map[string]bool
 }
 
 func newArrivals() arrivals {
-	return arrivals{admitted: map[string]map[string]bool{}, arriving: map[string]map[string]time.Time{}}
+	return arrivals{
+		admitted: map[string]map[string]bool{}, arriving: map[string]map[string]time.Time{}, went: map[string]map[string]bool{},
+	}
 }
 
 // take looks at a service that changed. What was there before the control plane
-// settled is admitted as it is (CAR-50), and so is what has no proxy to wait for.
+// settled is admitted as it is (CAR-50), unless it went since, and so is what has no
+// proxy to wait for.
 func (a *arrivals) take(name string, s *registry.Service, settled bool, state func(node, service string) ingressState, now time.Time) {
 	admitted, arriving := map[string]bool{}, map[string]time.Time{}
 	if s != nil {
@@ -47,7 +52,7 @@ func (a *arrivals) take(name string, s *registry.Service, settled bool, state fu
 			until, waits := a.arriving[name][id]
 			switch {
 			case !inst.Up || inst.Node.Proxy == nil:
-			case a.admitted[name][id], !settled:
+			case a.admitted[name][id], !settled && !a.went[name][id]:
 				admitted[id] = true
 			case waits:
 				arriving[id] = until
@@ -56,6 +61,7 @@ func (a *arrivals) take(name string, s *registry.Service, settled bool, state fu
 			}
 		}
 	}
+	a.note(name, admitted, settled)
 	alone := len(admitted) == 0
 	for id := range arriving {
 		if alone && state(id, name) == ingressAbsent {
@@ -65,6 +71,22 @@ func (a *arrivals) take(name string, s *registry.Service, settled bool, state fu
 	}
 	keep(a.admitted, name, admitted)
 	keep(a.arriving, name, arriving)
+}
+
+// note remembers what of a service goes while the control plane is not settled.
+func (a *arrivals) note(name string, admitted map[string]bool, settled bool) {
+	if settled {
+		clear(a.went)
+		return
+	}
+	for id := range a.admitted[name] {
+		if !admitted[id] {
+			if a.went[name] == nil {
+				a.went[name] = map[string]bool{}
+			}
+			a.went[name][id] = true
+		}
+	}
 }
 
 func keep[V any](m map[string]map[string]V, name string, v map[string]V) {
@@ -128,18 +150,31 @@ func (a *arrivals) seen(node string, s *registry.Service) *registry.Service {
 	return &seen
 }
 
-// ingress tells how far the node's proxy is with a service at its ingress: with the
-// service, and, if it has just begun, with the listener and its routes.
-func (c *Cache) ingress(id, service string) ingressState {
+// ingress tells how far a node's proxy is with a service at its ingress: with the
+// service, and, if it has just begun, with the listener and its routes, and with
+// listening.
+func (t *Translator) ingress(id, service string) ingressState {
+	state, st := t.cache.ingress(id, service)
+	if state != ingressReady || t.probe == nil {
+		return state
+	}
+	if n := t.snap.Nodes[id]; n != nil && n.Proxy != nil && !t.cache.listens(st, n.Proxy.Ingress, t.probe) {
+		return ingressPending
+	}
+	return ingressReady
+}
+
+// ingress tells what the node's proxy has acknowledged, on which stream.
+func (c *Cache) ingress(id, service string) (ingressState, *stream) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch n := c.nodes[id]; {
 	case n == nil || n.stream == nil || n.stream.subs[resourcev3.ClusterType] == nil:
-		return ingressAbsent
+		return ingressAbsent, nil
 	case n.took(ingressCluster(service)) && n.has(resourcev3.ListenerType, ingressName) && n.has(resourcev3.RouteType, ingressName):
-		return ingressReady
+		return ingressReady, n.stream
 	default:
-		return ingressPending
+		return ingressPending, n.stream
 	}
 }
 

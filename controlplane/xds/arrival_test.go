@@ -1,7 +1,10 @@
 package xds
 
 import (
+	"context"
+	"errors"
 	"log/slog"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -104,11 +107,31 @@ func TestArrivals(t *testing.T) {
 	require.True(t, a.seen("owner", back).Instances[1].Standby)
 }
 
+// What goes and comes back before the control plane settled comes anew: its proxy may
+// have gone with it.
+func TestBackBeforeSettled(t *testing.T) {
+	t.Parallel()
+	a := newArrivals()
+	pending := func(string, string) ingressState { return ingressPending }
+	owner, second := snapNode("owner", 1), snapNode("second", 2)
+	both := snapService("s", owner, second)
+	now := time.Unix(1000, 0)
+	a.take("s", both, false, pending, now)
+	require.Len(t, a.admitted["s"], 2)
+	a.take("s", snapService("s", second), false, pending, now)
+	a.take("s", both, false, pending, now)
+	require.Equal(t, map[string]bool{"second": true}, a.admitted["s"])
+	require.Contains(t, a.arriving["s"], "owner")
+	a.take("s", both, true, pending, now)
+	require.Contains(t, a.arriving["s"], "owner")
+	require.Empty(t, a.went)
+}
+
 // CAR-50: the digest that settles a restarted control plane brings nothing new.
 func TestNothingArrivesWithTheLastDigest(t *testing.T) {
 	t.Parallel()
 	c := NewCache(slog.New(slog.DiscardHandler))
-	tr := NewTranslator(c, c.log)
+	tr := NewTranslator(c, nil, c.log)
 	node := snapNode("a", 1)
 	early := newSnapshot(nil, node)
 	early.Settled = false
@@ -122,4 +145,38 @@ func TestNothingArrivesWithTheLastDigest(t *testing.T) {
 	tr.Translate(later, everythingOf(later))
 	require.Contains(t, tr.arrivals.arriving, "t")
 	c.nodes["a"].stream = nil
+}
+
+// A proxy acknowledges its listener before it listens: an instance arrives when the
+// ingress answers.
+func TestArrivesWhenTheIngressAnswers(t *testing.T) {
+	t.Parallel()
+	c := NewCache(slog.New(slog.DiscardHandler))
+	node := snapNode("a", 1)
+	asked, answer := make(chan netip.AddrPort), make(chan error)
+	tr := NewTranslator(c, func(_ context.Context, ingress netip.AddrPort) error {
+		asked <- ingress
+		return <-answer
+	}, c.log)
+	snap := newSnapshot(nil, node)
+	tr.Translate(snap, everythingOf(snap))
+	st := &stream{node: c.nodes["a"]}
+	c.nodes["a"].released = make(chan struct{})
+
+	require.False(t, c.listens(st, node.Proxy.Ingress, tr.probe))
+	require.Equal(t, node.Proxy.Ingress, <-asked)
+	answer <- errors.New("refused")
+	<-asked
+	require.False(t, c.listens(st, node.Proxy.Ingress, tr.probe), "asked by one only")
+	news, unlisten := c.listen()
+	defer unlisten()
+	answer <- nil
+	<-news
+	require.True(t, c.listens(st, node.Proxy.Ingress, tr.probe))
+
+	gone := &stream{node: c.nodes["a"]}
+	require.False(t, c.listens(gone, node.Proxy.Ingress, tr.probe))
+	<-asked
+	close(c.nodes["a"].released)
+	answer <- errors.New("refused")
 }

@@ -21,6 +21,7 @@ type stream struct {
 	connected time.Time
 	cancel    context.CancelCauseFunc
 	subs      map[string]*subscription // by type
+	listens   *bool                    // whether the ingress answers; nil: nobody asked yet
 }
 
 // takeOver is how long a new stream waits for the end of the one before: the end

@@ -22,13 +22,16 @@ type Translator struct {
 	routes   *Resource // of every egress
 	nodes    map[string]bool
 	arrivals arrivals
-	settled  bool // already the snapshot before
+	settled  bool               // already the snapshot before
+	snap     *registry.Snapshot // the last
+	probe    Prober
 }
 
-// NewTranslator returns a translator that Run runs.
-func NewTranslator(cache *Cache, log *slog.Logger) *Translator {
+// NewTranslator returns a translator that Run runs. By the probe it learns when the
+// ingress of a proxy that has just begun listens; nil: at once.
+func NewTranslator(cache *Cache, probe Prober, log *slog.Logger) *Translator {
 	return &Translator{
-		cache: cache, log: log, clusters: map[string]*serviceClusters{}, nodes: map[string]bool{}, arrivals: newArrivals(),
+		cache: cache, probe: probe, log: log, clusters: map[string]*serviceClusters{}, nodes: map[string]bool{}, arrivals: newArrivals(),
 	}
 }
 
@@ -54,7 +57,7 @@ func (t *Translator) Run(ctx context.Context, r *registry.Registry) {
 func (t *Translator) next(ctx context.Context, sub *registry.Subscription) (changes registry.Changes, ok bool) {
 	for {
 		news, unlisten := t.cache.listen()
-		arrived, next := t.arrivals.admit(t.cache.ingress, time.Now())
+		arrived, next := t.arrivals.admit(t.ingress, time.Now())
 		if len(arrived) > 0 {
 			unlisten()
 			return registry.Changes{Services: arrived}, true
@@ -101,6 +104,7 @@ func everythingOf(snap *registry.Snapshot) registry.Changes {
 // Translate brings what changed to the cache. It costs the changed services times
 // the nodes.
 func (t *Translator) Translate(snap *registry.Snapshot, changes registry.Changes) {
+	t.snap = snap
 	if t.routes == nil || len(changes.Interfaces) > 0 {
 		if r, err := newEgressRoutes(snap.Interfaces); t.ok(err) {
 			t.routes = r
@@ -108,7 +112,7 @@ func (t *Translator) Translate(snap *registry.Snapshot, changes registry.Changes
 	}
 	for name := range changes.Services {
 		// What comes with the news that all is there was there all the time.
-		t.arrivals.take(name, snap.Services[name], t.settled, t.cache.ingress, time.Now())
+		t.arrivals.take(name, snap.Services[name], t.settled, t.ingress, time.Now())
 	}
 	t.settled = snap.Settled
 	t.cache.setArriving(t.arrivals.arriving)

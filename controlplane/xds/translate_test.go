@@ -64,7 +64,7 @@ func TestMoveChangesEndpointsOnly(t *testing.T) {
 	t.Parallel()
 	a, b := snapNode("a", 1), snapNode("b", 2)
 	cache := NewCache(slog.New(slog.DiscardHandler))
-	tr := NewTranslator(cache, cache.log)
+	tr := NewTranslator(cache, nil, cache.log)
 	const name = "left.cabin.climate.v1.climate"
 	before := newSnapshot([]*registry.Service{snapService(name, a)}, a, b)
 	tr.Translate(before, everythingOf(before))
@@ -101,7 +101,7 @@ func TestSharedResources(t *testing.T) {
 	a, b := snapNode("a", 1), snapNode("b", 2)
 	cache := NewCache(slog.New(slog.DiscardHandler))
 	snap := newSnapshot([]*registry.Service{snapService("x.v1.y", a)}, a, b)
-	NewTranslator(cache, cache.log).Translate(snap, everythingOf(snap))
+	NewTranslator(cache, nil, cache.log).Translate(snap, everythingOf(snap))
 	for _, name := range []string{"x.v1.y", "x.v1.y/local", "x.v1.y/remote"} {
 		require.Same(t, cache.nodes["a"].sets[cds].resources[name], cache.nodes["b"].sets[cds].resources[name])
 	}
@@ -115,7 +115,7 @@ func TestNodeWithoutProxy(t *testing.T) {
 	n.Proxy = nil
 	cache := NewCache(slog.New(slog.DiscardHandler))
 	snap := newSnapshot(nil, n)
-	NewTranslator(cache, cache.log).Translate(snap, everythingOf(snap))
+	NewTranslator(cache, nil, cache.log).Translate(snap, everythingOf(snap))
 	require.Empty(t, versions(cache, "cloud", lds))
 }
 
