@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +24,7 @@ import (
 
 	"carisma.dev/gateway/mesh/api"
 	"carisma.dev/gateway/mesh/api/meshv1"
+	"carisma.dev/gateway/mesh/durable"
 )
 
 // Reconnects wait this long: after an outage of a minute a node is back within
@@ -68,7 +70,8 @@ type Config struct {
 	OnIdentity func(api.Identity)
 	// OnServices gets all services of the mesh whenever one changed, ordered by
 	// name. While the control plane is away the last ones stay, also over a restart
-	// of the node. It is called from one goroutine; the slice and what is in it are shared and never change.
+	// of the node. It is called from one goroutine; the slice and what is in it are
+	// shared and never change.
 	OnServices func([]Service)
 	Logger     *slog.Logger
 }
@@ -90,7 +93,7 @@ type Agent struct {
 	held        map[serviceKey]*meshv1.MeshService // of the mesh; the session's goroutine only
 	holding     bool                               // held is what a control plane said
 	latest      atomic.Pointer[[]Service]          // what is to be kept
-	dirty       chan struct{}                      // told when latest changes
+	keeper      *durable.Keeper                    // of latest
 
 	mu       sync.Mutex
 	identity api.Identity
@@ -109,7 +112,6 @@ func New(cfg Config) (*Agent, error) {
 	a := &Agent{
 		cfg: cfg, log: log.With("component", "agent"),
 		held:  map[serviceKey]*meshv1.MeshService{},
-		dirty: make(chan struct{}, 1),
 		back:  make(chan struct{}),
 		since: time.Now(), lastErr: errors.New("not yet connected"),
 	}
@@ -123,6 +125,8 @@ func New(cfg Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.keeper = durable.NewKeeper(filepath.Join(cfg.State, keptFile), a.kept,
+		func(err error) { a.log.Error("services of the mesh not kept", "error", err) })
 	if err := a.recall(); err != nil {
 		a.log.Warn("services of the mesh that were kept are lost", "error", err)
 	}
@@ -148,7 +152,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer keeper.Wait()
 	keeping, cancel := context.WithCancel(ctx)
 	defer cancel()
-	keeper.Go(func() { a.persist(keeping) })
+	keeper.Go(func() { a.keeper.Run(keeping) })
 	backoff, told := backoffMin, ""
 	for {
 		began := time.Now()

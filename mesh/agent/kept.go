@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,58 +12,24 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"carisma.dev/gateway/mesh/api/meshv1"
-	"carisma.dev/gateway/mesh/durable"
 )
 
 // keptFile has the services of the mesh as the control plane told them last, so
 // that a node that starts while it is away knows them: a WatchServicesResponse.
 const keptFile = "mesh.kept"
 
-// keepInterval is the least time between two writes of it: the disk of a vehicle
-// is flash.
-const keepInterval = time.Second
-
 // keep notes what has to be kept.
 func (a *Agent) keep(services []Service) {
 	a.latest.Store(&services)
-	select {
-	case a.dirty <- struct{}{}:
-	default:
-	}
+	a.keeper.Changed()
 }
 
-// persist writes what is kept when it changed, until ctx ends.
-func (a *Agent) persist(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-		case <-a.dirty:
-			a.write()
-			if pause(ctx, keepInterval) {
-				continue
-			}
-		}
-		select {
-		case <-a.dirty:
-			a.write()
-		default:
-		}
-		return
-	}
-}
-
-func (a *Agent) write() {
+func (a *Agent) kept() ([]byte, error) {
 	all := &meshv1.WatchServicesResponse{Snapshot: true}
 	for _, s := range *a.latest.Load() {
 		all.Set = append(all.Set, s.MeshService)
 	}
-	data, err := proto.Marshal(all)
-	if err == nil {
-		err = durable.WriteFile(filepath.Join(a.cfg.State, keptFile), data)
-	}
-	if err != nil {
-		a.log.Error("services of the mesh not kept", "error", err)
-	}
+	return proto.Marshal(all)
 }
 
 // recall reads what an earlier run kept. Without it the node knows nothing until

@@ -2,38 +2,39 @@ package relay
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
 	"sync"
-	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-)
 
-// writeInterval is the least time between two writes of what is kept: the disk of
-// a vehicle is flash.
-const writeInterval = time.Second
+	"carisma.dev/gateway/mesh/durable"
+)
 
 // kept is what Envoy acknowledged last, so that one that restarts while the
 // control plane is away is as it was. It survives the gateway in a file.
 type kept struct {
-	path string // empty: in memory only
+	path   string          // empty: in memory only
+	keeper *durable.Keeper // of the file, nil without one
 
 	mu     sync.Mutex
 	nodeID string
 	types  map[string]map[string]*discoveryv3.Resource // by type and name
-	dirty  chan struct{}
 }
 
-func newKept(path string) *kept {
-	return &kept{path: path, types: map[string]map[string]*discoveryv3.Resource{}, dirty: make(chan struct{}, 1)}
+func newKept(path string, log *slog.Logger) *kept {
+	k := &kept{path: path, types: map[string]map[string]*discoveryv3.Resource{}}
+	if path != "" {
+		k.keeper = durable.NewKeeper(path, k.marshal, func(err error) { log.Error("what envoy acknowledged is not kept", "error", err) })
+	}
+	return k
 }
 
 // acknowledged takes a delta response that Envoy accepted.
@@ -49,9 +50,8 @@ func (k *kept) acknowledged(nodeID string, msg []byte) error {
 		clear(k.types)
 	}
 	k.take(resp)
-	select {
-	case k.dirty <- struct{}{}:
-	default:
+	if k.keeper != nil {
+		k.keeper.Changed()
 	}
 	return nil
 }
@@ -173,44 +173,4 @@ func (k *kept) load() error {
 		return fmt.Errorf("%s: %w", k.path, err)
 	}
 	return nil
-}
-
-// persist writes what is kept when it changed, until ctx ends.
-func (k *kept) persist(ctx context.Context) error {
-	if k.path == "" {
-		return nil
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			select {
-			case <-k.dirty:
-				return k.write()
-			default:
-				return nil
-			}
-		case <-k.dirty:
-		}
-		if err := k.write(); err != nil {
-			return err
-		}
-		timer := time.NewTimer(writeInterval)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return k.write()
-		case <-timer.C:
-		}
-	}
-}
-
-func (k *kept) write() error {
-	data, err := k.marshal()
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(k.path+".new", data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(k.path+".new", k.path)
 }

@@ -74,11 +74,12 @@ func New(cfg Config) *Relay {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	log = log.With("component", "relay")
 	return &Relay{
 		cfg:   cfg,
-		log:   log.With("component", "relay"),
+		log:   log,
 		slot:  make(chan struct{}, 1),
-		kept:  newKept(cfg.Store),
+		kept:  newKept(cfg.Store, log),
 		state: tracker{changed: cfg.Changed, clusters: cfg.Clusters},
 	}
 }
@@ -94,12 +95,12 @@ func (r *Relay) Serve(ctx context.Context, l net.Listener) error {
 	}
 	var g errgroup.Group
 	ctx, cancel := context.WithCancel(ctx)
-	g.Go(func() error {
-		if err := r.kept.persist(ctx); err != nil {
-			r.log.Error("what envoy acknowledged is not kept", "error", err)
-		}
-		return nil
-	})
+	if k := r.kept.keeper; k != nil {
+		g.Go(func() error {
+			k.Run(ctx)
+			return nil
+		})
+	}
 	g.Go(func() error {
 		defer cancel()
 		return r.serve(ctx, l)
