@@ -4,15 +4,13 @@ import (
 	"context"
 	"net/netip"
 	"time"
+
+	"carisma.dev/gateway/controlplane/registry"
 )
 
 // Envoy acknowledges a listener before it listens, so an ingress that has begun with
 // its stream is asked once whether it answers. Whoever called it before would be
 // refused the connection.
-
-// Prober asks the ingress of a proxy whether it answers; nil means it does. It
-// returns when ctx ends.
-type Prober func(ctx context.Context, ingress netip.AddrPort) error
 
 const (
 	listensInterval = 10 * time.Millisecond
@@ -21,7 +19,7 @@ const (
 
 // listens reports whether the ingress of a proxy has answered since its stream
 // began. The first one to ask starts to find out; those who listen are told.
-func (c *Cache) listens(st *stream, ingress netip.AddrPort, probe Prober) bool {
+func (c *Cache) listens(st *stream, ingress netip.AddrPort, probe registry.Prober) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if st.listens == nil {
@@ -32,7 +30,7 @@ func (c *Cache) listens(st *stream, ingress netip.AddrPort, probe Prober) bool {
 }
 
 // awaitListens asks until the ingress answers or the stream has ended.
-func (c *Cache) awaitListens(st *stream, ended <-chan struct{}, ingress netip.AddrPort, probe Prober) {
+func (c *Cache) awaitListens(st *stream, ended <-chan struct{}, ingress netip.AddrPort, probe registry.Prober) {
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), listensTimeout)
 		err := probe(ctx, ingress)

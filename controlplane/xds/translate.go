@@ -22,14 +22,13 @@ type Translator struct {
 	routes   *Resource // of every egress
 	nodes    map[string]bool
 	arrivals arrivals
-	settled  bool               // already the snapshot before
 	snap     *registry.Snapshot // the last
-	probe    Prober
+	probe    registry.Prober
 }
 
 // NewTranslator returns a translator that Run runs. By the probe it learns when the
 // ingress of a proxy that has just begun listens; nil: at once.
-func NewTranslator(cache *Cache, probe Prober, log *slog.Logger) *Translator {
+func NewTranslator(cache *Cache, probe registry.Prober, log *slog.Logger) *Translator {
 	return &Translator{
 		cache: cache, probe: probe, log: log, clusters: map[string]*serviceClusters{}, nodes: map[string]bool{}, arrivals: newArrivals(),
 	}
@@ -104,6 +103,7 @@ func everythingOf(snap *registry.Snapshot) registry.Changes {
 // Translate brings what changed to the cache. It costs the changed services times
 // the nodes.
 func (t *Translator) Translate(snap *registry.Snapshot, changes registry.Changes) {
+	settled := t.snap != nil && t.snap.Settled
 	t.snap = snap
 	if t.routes == nil || len(changes.Interfaces) > 0 {
 		if r, err := newEgressRoutes(snap.Interfaces); t.ok(err) {
@@ -112,9 +112,8 @@ func (t *Translator) Translate(snap *registry.Snapshot, changes registry.Changes
 	}
 	for name := range changes.Services {
 		// What comes with the news that all is there was there all the time.
-		t.arrivals.take(name, snap.Services[name], t.settled, t.ingress, time.Now())
+		t.arrivals.take(name, snap.Services[name], settled, t.ingress, time.Now())
 	}
-	t.settled = snap.Settled
 	t.cache.setArriving(t.arrivals.arriving)
 	updates := make([]Update, 0, len(snap.Nodes))
 	for id, n := range snap.Nodes {
