@@ -30,33 +30,32 @@ func (t *Table) expose(ctx context.Context, p *port, inst Instance, svc Service,
 		if err == nil {
 			err = errors.New("the adapter ended it")
 		}
-		var never *NotExposableError
-		if errors.As(err, &never) {
+		var (
+			never   *NotExposableError
+			standby *StandbyError
+			notYet  *NotYetError
+			over    <-chan struct{} // closed when it may work, where that is known
+		)
+		state := Failed
+		switch {
+		case errors.As(err, &never):
 			t.show(ctx, x, Denied, never.Reason)
 			return
+		case errors.As(err, &standby):
+			state, over = Standby, standby.Over
+		case errors.As(err, &notYet):
+			over = notYet.Over
 		}
-		var other *StandbyError
-		if errors.As(err, &other) {
-			t.show(ctx, x, Standby, err.Error())
-			select {
-			case <-other.Over:
-				pause = retryMin
-				settle.Reset(settleTime)
-				continue
-			case <-ctx.Done():
-				return
-			}
+		if state == Failed {
+			t.log.Warn("exposure failed", "name", inst.MeshName(), "network", p.on.String(), "error", err)
 		}
-		t.log.Warn("exposure failed", "name", inst.MeshName(), "network", p.on.String(), "error", err)
-		t.show(ctx, x, Failed, err.Error())
-		if time.Since(began) > retryMax {
+		t.show(ctx, x, state, err.Error())
+		if over != nil || time.Since(began) > retryMax {
 			pause = retryMin
 		}
-		var notYet *NotYetError
-		if errors.As(err, &notYet) {
-			pause = retryMin
+		if over != nil {
 			select {
-			case <-notYet.Over:
+			case <-over:
 			case <-ctx.Done():
 				return
 			}

@@ -54,19 +54,21 @@ func NewQueue(delivery Delivery, size int) *Queue {
 }
 
 // Push adds an item, never blocks, and does nothing once the queue is closed. It
-// reports whether an item was lost for it.
-func (q *Queue) Push(it Item) (lost bool) {
+// returns how many items were lost for it.
+func (q *Queue) Push(it Item) (lost uint64) {
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
-		return false
+		return 0
 	}
 	for q.n == q.limit || q.n > 0 && q.bytes+len(it.Payload) > maxQueuedBytes {
-		lost = true
+		old := q.oldest()
+		lost++
+		q.gap = addGap(q.gap, addGap(old.Gap, 1)) // what was lost before it stays counted
 		// What takes the place of a field's current value is it now.
-		it.Initial = it.Initial || q.delivery == KeepLatest && q.ring[q.head].Initial
-		q.drop()
+		it.Initial = it.Initial || q.delivery == KeepLatest && old.Initial
 	}
+	q.dropped += lost
 	if q.n == len(q.ring) {
 		q.grow()
 	}
@@ -78,15 +80,14 @@ func (q *Queue) Push(it Item) (lost bool) {
 	return lost
 }
 
-// drop loses the oldest item; what was lost before it stays counted.
-func (q *Queue) drop() {
-	old := &q.ring[q.head]
-	q.gap = addGap(q.gap, addGap(old.Gap, 1))
-	q.bytes -= len(old.Payload)
-	*old = Item{}
+// oldest takes the oldest item out of the ring.
+func (q *Queue) oldest() Item {
+	it := q.ring[q.head]
+	q.ring[q.head] = Item{}
 	q.head = (q.head + 1) % len(q.ring)
 	q.n--
-	q.dropped++
+	q.bytes -= len(it.Payload)
+	return it
 }
 
 func (q *Queue) grow() {
@@ -132,11 +133,7 @@ func (q *Queue) take() (it Item, ok bool, err error) {
 		}
 		return Item{}, false, nil
 	}
-	it = q.ring[q.head]
-	q.ring[q.head] = Item{}
-	q.head = (q.head + 1) % len(q.ring)
-	q.n--
-	q.bytes -= len(it.Payload)
+	it = q.oldest()
 	it.Gap = addGap(it.Gap, q.gap)
 	q.gap = 0
 	return it, true, nil

@@ -81,7 +81,8 @@ func TestQueueBoundsBytes(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 10, it.Gap, "10 of 100 KiB fit into 1 MiB")
 
-	q.Push(bridge.Item{Payload: make([]byte, 2<<20)})
+	require.EqualValues(t, 9, q.Push(bridge.Item{Payload: make([]byte, 2<<20)}), "one item takes the place of many")
+	require.EqualValues(t, 19, q.Dropped())
 	it, err = q.Pop(t.Context())
 	require.NoError(t, err)
 	require.Len(t, it.Payload, 2<<20, "one larger than all is taken alone")

@@ -38,7 +38,7 @@ func (s *Server) handle(_ any, stream grpc.ServerStream) error {
 	case r.method != nil:
 		return call(stream, t.svc, r.method)
 	case r.event != nil:
-		return s.watch(stream, t, r.event)
+		return s.watch(stream, t.name, t.svc, r.event)
 	default:
 		return status.New(codes.Unimplemented, "%s has no method %s", iface, name)
 	}
@@ -108,13 +108,14 @@ func (s *Server) sendHeader(stream grpc.ServerStream) {
 
 // watch serves a stream of an event or field. A caller that reads slowly loses
 // items, which the next one tells: of a field it gets the latest value, of an
-// event the newest ones.
-func (s *Server) watch(stream grpc.ServerStream, t *target, e *model.Event) error {
+// event the newest ones. A stream may stay for long: it holds nothing of the directory
+// that it was found in.
+func (s *Server) watch(stream grpc.ServerStream, name string, svc bridge.Service, e *model.Event) error {
 	var in incoming
 	if err := receive(stream, &in); err != nil {
 		return err
 	}
-	run, err := s.opening(stream, t.svc, e, &in)
+	run, err := s.opening(stream, svc, e, &in)
 	if err != nil {
 		return err
 	}
@@ -132,8 +133,8 @@ func (s *Server) watch(stream grpc.ServerStream, t *target, e *model.Event) erro
 	go func() {
 		defer close(watched)
 		queue.Close(run(ctx, func(it bridge.Item) {
-			if queue.Push(it) {
-				s.watching.lost.Add(1)
+			if n := queue.Push(it); n > 0 {
+				s.watching.lost.Add(n)
 			}
 		}))
 	}()
@@ -141,7 +142,7 @@ func (s *Server) watch(stream grpc.ServerStream, t *target, e *model.Event) erro
 		cancel()
 		<-watched
 		if n := queue.Dropped(); n > 0 {
-			s.log.Info("slow watcher lost items", "name", t.name, "event", e.Name, "lost", n)
+			s.log.Info("slow watcher lost items", "name", name, "event", e.Name, "lost", n)
 		}
 	}()
 	for {
