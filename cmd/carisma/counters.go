@@ -10,59 +10,59 @@ import (
 	"carisma.dev/gateway/mesh/gateway"
 )
 
+// counted prints counters that are not 0, below a header if there is one.
+type counted struct {
+	t      *table
+	header []string // nil once it is printed
+}
+
+func (c *counted) row(times uint64, of ...string) {
+	if times == 0 {
+		return
+	}
+	if c.header != nil {
+		c.t.line("")
+		c.t.row(c.header...)
+		c.header = nil
+	}
+	c.t.row(append(of, fmt.Sprint(times))...)
+}
+
 // refusedTable prints the counters of the control plane that say that something
 // was wrong.
 func refusedTable(t *table, counters map[string]uint64) {
-	header := false
+	c := counted{t, []string{"COUNTED", "TIMES"}}
 	for _, name := range slices.Sorted(maps.Keys(counters)) {
-		bad := strings.Contains(name, "refused") || strings.Contains(name, "nack") || strings.Contains(name, "apart") || name == "stalls"
-		if !bad || counters[name] == 0 {
-			continue
+		if strings.Contains(name, "refused") || strings.Contains(name, "nack") || strings.Contains(name, "apart") || name == "stalls" {
+			c.row(counters[name], name)
 		}
-		if !header {
-			t.line("")
-			t.row("COUNTED", "TIMES")
-			header = true
-		}
-		t.row(name, fmt.Sprint(counters[name]))
 	}
 }
 
 // usual are counters that say nothing was wrong.
-var usual = map[string]bool{"Sent": true, "Received": true, "NacksSent": true}
+var usual = map[string]bool{"Sent": true, "Received": true, "NacksSent": true, "OK": true}
 
 // countersTable prints what of each network was not used or not answered, and what
 // slow watchers lost.
 func countersTable(t *table, s *gateway.Status) {
-	header := false
-	row := func(network, of, counted string, times uint64) {
-		if times == 0 {
-			return
-		}
-		if !header {
-			t.line("")
-			t.row("NETWORK", "OF", "COUNTED", "TIMES")
-			header = true
-		}
-		t.row(network, of, counted, fmt.Sprint(times))
-	}
+	c := counted{t, []string{"NETWORK", "OF", "COUNTED", "TIMES"}}
 	for _, n := range s.Networks {
-		for _, part := range []struct {
-			name     string
-			counters any
-		}{{"discovery", n.Discovery}, {"messages", n.Counters}} {
-			v := reflect.ValueOf(part.counters)
-			if v.IsNil() {
-				continue
-			}
-			v = v.Elem()
-			for i := range v.NumField() {
-				name := v.Type().Field(i).Name
-				if v.Field(i).Kind() == reflect.Uint64 && !usual[name] {
-					row(n.Name, part.name, name, v.Field(i).Uint())
-				}
-			}
+		if n.Discovery != nil {
+			c.fields(reflect.ValueOf(*n.Discovery), n.Name, "discovery")
+		}
+		if n.Counters != nil {
+			c.fields(reflect.ValueOf(*n.Counters), n.Name, "messages")
+			c.fields(reflect.ValueOf(n.Counters.E2E), n.Name, "E2E checks")
 		}
 	}
-	row("gRPC", "watches", "ItemsLost", s.Watches.ItemsLost)
+	c.row(s.Watches.ItemsLost, "gRPC", "watches", "ItemsLost")
+}
+
+// fields prints the counters of a struct.
+func (c *counted) fields(counters reflect.Value, network, of string) {
+	for field, v := range counters.Fields() {
+		if v.Kind() == reflect.Uint64 && !usual[field.Name] {
+			c.row(v.Uint(), network, of, field.Name)
+		}
+	}
 }

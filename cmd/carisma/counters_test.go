@@ -29,9 +29,12 @@ func TestCounters(t *testing.T) {
 
 	s := &gateway.Status{Networks: []gateway.NetworkStatus{
 		{Name: "down"},
-		{Name: "ecus", Discovery: &sd.Stats{Sent: 5, Received: 7, OwnEndpoint: 2}, Counters: &runtime.Stats{Received: 1, Malformed: 4}},
+		{Name: "ecus", Discovery: &sd.Stats{Sent: 5, Received: 7, OwnEndpoint: 2}, Counters: &runtime.Stats{
+			Received: 1, Malformed: 4, E2E: runtime.E2EStats{OK: 8, Repeated: 1, Dropped: 9},
+		}},
 	}, Watches: grpcadapter.WatchStats{Open: 3, ItemsLost: 6}}
-	require.Equal(t, "\nNETWORK  OF         COUNTED      TIMES\necus     discovery  OwnEndpoint  2\necus     messages   Malformed    4\ngRPC     watches    ItemsLost    6\n",
+	require.Equal(t, "\nNETWORK  OF          COUNTED      TIMES\necus     discovery   OwnEndpoint  2\necus     messages    Malformed    4\n"+
+		"ecus     E2E checks  Repeated     1\necus     E2E checks  Dropped      9\ngRPC     watches     ItemsLost    6\n",
 		text(func(t *table) { countersTable(t, s) }))
 	require.Empty(t, text(func(t *table) { countersTable(t, &gateway.Status{}) }))
 }
