@@ -99,7 +99,7 @@ func (s *Step) checkNames(at config.Value, streams map[string]bool, repeats map[
 // checkVehicle finds names that the vehicle does not have.
 func (s *Step) checkVehicle(at config.Value, v *vehicles.Vehicle) {
 	host := func(name string, at config.Value) {
-		if h := v.Host(name); h == nil || h.Role == "" {
+		if hpc(v, name) == nil {
 			at.At("host").Fail("the name of an HPC", "there is no HPC %q", name)
 		}
 	}
@@ -135,17 +135,25 @@ func (a *AddService) check(at config.Value, v *vehicles.Vehicle) {
 		at.Fail(allowed, "there is no component %q", a.Component)
 		return
 	}
-	if h := v.Host(c.Host); h == nil || h.Role == "" || !c.Listen.IsValid() {
+	if hpc(v, c.Host) == nil || !c.Listen.IsValid() {
 		at.Fail(allowed, "the component %q is no gRPC service of an HPC", a.Component)
 	}
+}
+
+// hpc returns the HPC of a name, nil if there is none.
+func hpc(v *vehicles.Vehicle, name string) *vehicles.Host {
+	if h := v.Host(name); h != nil && h.Role != "" {
+		return h
+	}
+	return nil
 }
 
 // isNodeProgram reports whether an HPC runs a program of that name beside its
 // components.
 func isNodeProgram(name string, v *vehicles.Vehicle) bool {
 	host, program, _ := strings.Cut(name, "/")
-	h := v.Host(host)
-	if h == nil || h.Role == "" {
+	h := hpc(v, host)
+	if h == nil {
 		return false
 	}
 	return program == "gateway" || program == "control-plane" && h.Role == config.Central

@@ -15,6 +15,7 @@ type repeated struct {
 
 	calls, failed int
 	first         error // why the first call failed that did
+	complete      bool  // the last call was made
 }
 
 // repeatTimeout bounds each call: one that hangs has failed.
@@ -41,6 +42,7 @@ func startRepeated(ctx context.Context, c *client, r *Repeat) *repeated {
 					w.first = fmt.Errorf("call %d: %w", w.calls, err)
 				}
 			}
+			w.complete = last
 		}
 	}()
 	return w
@@ -56,7 +58,8 @@ func (r *Repeat) once(ctx context.Context, c *client) error {
 	return err
 }
 
-// end makes the last call and returns an error if one has failed.
+// end makes the last call and returns an error if one has failed, or ctx ended
+// before it was answered.
 func (w *repeated) end(ctx context.Context) error {
 	close(w.finish)
 	select {
@@ -66,6 +69,9 @@ func (w *repeated) end(ctx context.Context) error {
 	}
 	if w.failed > 0 {
 		return fmt.Errorf("%d of %d calls failed, the first was %w", w.failed, w.calls, w.first)
+	}
+	if !w.complete {
+		return fmt.Errorf("the last call was not made: %w", context.Cause(ctx))
 	}
 	return nil
 }
