@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"path/filepath"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"carisma.dev/gateway/mesh/api"
@@ -47,11 +44,7 @@ type registrar struct {
 // changes measures how fast the proxies follow the registry. The changes are made
 // in the name of rear, whose own list knows nothing of these services.
 func (o Options) changes(ctx context.Context, r *run.Runner, result *Result) (err error) {
-	conn, err := grpc.NewClient("passthrough:///"+r.ControlPlane(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return r.Host(rear).Dial(ctx, "tcp", address)
-		}))
+	conn, err := r.Host(rear).NewClient(r.ControlPlane())
 	if err != nil {
 		return err
 	}

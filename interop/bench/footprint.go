@@ -1,15 +1,14 @@
 package bench
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
+	"carisma.dev/gateway/interop/proc"
+	"carisma.dev/gateway/interop/wait"
 	"carisma.dev/gateway/mesh/gateway"
 	"carisma.dev/gateway/vehicles/run"
 )
@@ -45,21 +44,21 @@ func (o Options) footprint(ctx context.Context, r *run.Runner, result *Result) e
 	if err != nil {
 		return err
 	}
-	if err := wait(ctx, restTime); err != nil {
+	if err := wait.For(ctx, restTime); err != nil {
 		return err
 	}
 	began, before := time.Now(), map[int]time.Duration{}
 	for _, p := range pids {
-		if before[p.pid], err = cpu(p.pid); err != nil {
+		if before[p.pid], err = proc.CPU(p.pid); err != nil {
 			return err
 		}
 	}
-	if err := wait(ctx, idleTime); err != nil {
+	if err := wait.For(ctx, idleTime); err != nil {
 		return err
 	}
 	var all []Footprint
 	for _, p := range pids {
-		after, err := cpu(p.pid)
+		after, err := proc.CPU(p.pid)
 		if err != nil {
 			return err
 		}
@@ -119,47 +118,6 @@ func programs(ctx context.Context, r *run.Runner) ([]program, error) {
 
 // memory returns what a process has in memory, and how much of it is anonymous, in MiB.
 func memory(pid int) (rss, anon float64, err error) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, 0, err
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		key, value, _ := strings.Cut(lines.Text(), ":")
-		to := map[string]*float64{"VmRSS": &rss, "RssAnon": &anon}[key]
-		if to == nil {
-			continue
-		}
-		kib, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
-		if err != nil {
-			return 0, 0, fmt.Errorf("memory of process %d: %w", pid, err)
-		}
-		*to = kib / 1024
-	}
-	return rss, anon, nil
-}
-
-// cpu returns the processor time of a process so far. That of threads which ended is
-// missing; an idle process ends none.
-func cpu(pid int) (time.Duration, error) {
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil {
-		return 0, err
-	}
-	var sum time.Duration
-	for _, t := range tasks {
-		data, err := os.ReadFile(t)
-		if os.IsNotExist(err) {
-			continue
-		}
-		var ran int64
-		if err == nil {
-			_, err = fmt.Sscan(string(data), &ran)
-		}
-		if err != nil {
-			return 0, fmt.Errorf("processor time of process %d: %w", pid, err)
-		}
-		sum += time.Duration(ran)
-	}
-	return sum, nil
+	rssKiB, anonKiB, err := proc.Memory(pid)
+	return float64(rssKiB) / 1024, float64(anonKiB) / 1024, err
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
 	"carisma.dev/gateway/interop/bench/benchv1"
@@ -70,15 +69,14 @@ type clients struct {
 
 // dial connects from a host to host:port or to the path of a Unix socket.
 func (cs *clients) dial(host, address string) *client {
-	network := "tcp"
+	from := cs.r.Host(host)
+	var opts []grpc.DialOption
 	if address[0] == '/' {
-		network = "unix"
-	}
-	conn, err := grpc.NewClient("passthrough:///"+address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return cs.r.Host(host).Dial(ctx, network, address)
+		opts = append(opts, grpc.WithContextDialer(func(ctx context.Context, path string) (net.Conn, error) {
+			return from.Dial(ctx, "unix", path)
 		}))
+	}
+	conn, err := from.NewClient(address, opts...)
 	if err != nil {
 		cs.err = errors.Join(cs.err, err)
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"carisma.dev/gateway/interop/wait"
 	"carisma.dev/gateway/vehicles/run"
 )
 
@@ -123,7 +124,7 @@ func oneStart(ctx context.Context, ecu *run.Process, all []waiter, calls, events
 	}
 	// The first messages of one that is back the next moment are those of its
 	// predecessor to the byte, and pass for duplicates.
-	if err := wait(ctx, lived); err != nil {
+	if err := wait.For(ctx, lived); err != nil {
 		return err
 	}
 	if err := ecu.Kill(); err != nil {
@@ -152,13 +153,13 @@ func oneStart(ctx context.Context, ecu *run.Process, all []waiter, calls, events
 }
 
 // together has all wait, and returns how long each took, in milliseconds.
-func together(ctx context.Context, all []waiter, since int64, wait func(waiter, context.Context, int64) (int64, error)) ([]float64, error) {
+func together(ctx context.Context, all []waiter, since int64, until func(waiter, context.Context, int64) (int64, error)) ([]float64, error) {
 	took := make([]float64, len(all))
 	errs := make([]error, len(all))
 	var work sync.WaitGroup
 	for i, w := range all {
 		work.Go(func() {
-			at, err := wait(w, ctx, since)
+			at, err := until(w, ctx, since)
 			took[i], errs[i] = float64(at-since)/1e6, err
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"carisma.dev/gateway/interop/bench/benchv1"
+	"carisma.dev/gateway/interop/wait"
 	"carisma.dev/gateway/vehicles/hosts"
 	"carisma.dev/gateway/vehicles/run"
 )
@@ -75,7 +76,7 @@ func (c *client) poll(ctx context.Context, pause time.Duration) poller {
 	go func() {
 		for ctx.Err() == nil {
 			p.watch(ctx) // its end is what reboots look like
-			_ = wait(ctx, pause)
+			_ = wait.For(ctx, pause)
 		}
 	}()
 	return p
@@ -110,22 +111,11 @@ func (p poller) gone(ctx context.Context) error {
 // until returns when a condition held.
 func (p poller) until(ctx context.Context, holds func(context.Context) bool) (int64, error) {
 	for !holds(ctx) {
-		if err := wait(ctx, p.pause); err != nil {
+		if err := wait.For(ctx, p.pause); err != nil {
 			return 0, err
 		}
 	}
 	return monotonic(), ctx.Err()
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // vsomeipWaiter is a vsomeip client that prints what happens.

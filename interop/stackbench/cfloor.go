@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"carisma.dev/gateway/interop/wait"
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/vehicles/hosts"
 )
@@ -100,7 +101,7 @@ func (w *world) cEvents(ctx context.Context, size int) (a Arrivals, err error) {
 		strconv.Itoa(size+someip.HeaderSize), strconv.Itoa(burstCount))
 	if err == nil {
 		defer p.end()
-		if err = wait(ctx, floorStart); err == nil {
+		if err = wait.For(ctx, floorStart); err == nil {
 			_, err = p.in.Write([]byte("\n"))
 		}
 	}

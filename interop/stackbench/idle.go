@@ -2,12 +2,10 @@ package stackbench
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
+
+	"carisma.dev/gateway/interop/proc"
+	"carisma.dev/gateway/interop/wait"
 )
 
 // Idle is what a process costs that does nothing but be there.
@@ -27,14 +25,14 @@ func (w *world) idle(ctx context.Context, seconds int, s server) (i Idle, err er
 		return i, err
 	}
 	defer p.end()
-	if err := wait(ctx, settle); err != nil {
+	if err := wait.For(ctx, settle); err != nil {
 		return i, err
 	}
 	before, err := usage(p.Process.Pid)
 	if err != nil {
 		return i, err
 	}
-	if err := wait(ctx, time.Duration(seconds)*time.Second); err != nil {
+	if err := wait.For(ctx, time.Duration(seconds)*time.Second); err != nil {
 		return i, err
 	}
 	after, err := usage(p.Process.Pid)
@@ -48,64 +46,20 @@ func (w *world) idle(ctx context.Context, seconds int, s server) (i Idle, err er
 	}, nil
 }
 
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // used is what a process has used so far.
 type used struct {
 	rssKiB, switches int
 	cpu              time.Duration
 }
 
-// usage adds up the threads of a process: the times that the scheduler keeps, in
-// nanoseconds, and the switches.
+// usage reads what a process has used.
 func usage(pid int) (u used, err error) {
-	u.rssKiB, err = field(filepath.Join("/proc", strconv.Itoa(pid), "status"), "VmRSS:")
-	if err != nil {
+	if u.rssKiB, _, err = proc.Memory(pid); err != nil {
 		return u, err
 	}
-	tasks, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*"))
-	if err != nil {
+	if u.switches, err = proc.Switches(pid); err != nil {
 		return u, err
 	}
-	for _, task := range tasks {
-		n, err := field(filepath.Join(task, "status"), "voluntary_ctxt_switches:")
-		if err != nil {
-			return u, err
-		}
-		u.switches += n
-		text, err := os.ReadFile(filepath.Join(task, "schedstat"))
-		if err != nil {
-			return u, err
-		}
-		ran, _, _ := strings.Cut(string(text), " ")
-		ns, err := strconv.ParseInt(ran, 10, 64)
-		if err != nil {
-			return u, err
-		}
-		u.cpu += time.Duration(ns)
-	}
-	return u, nil
-}
-
-// field returns a number of a file in /proc.
-func field(path, name string) (int, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) > 1 && f[0] == name {
-			return strconv.Atoi(f[1])
-		}
-	}
-	return 0, fmt.Errorf("%s: no %s", path, name)
+	u.cpu, err = proc.CPU(pid)
+	return u, err
 }

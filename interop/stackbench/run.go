@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"carisma.dev/gateway/interop/cores"
+	"carisma.dev/gateway/interop/wait"
 )
 
 // Options say what is measured and with which programs.
@@ -152,7 +153,7 @@ func (w *world) servers(ctx context.Context, size string, f func() error) error 
 		}
 		defer p.end()
 	}
-	if err := wait(ctx, settle); err != nil { // a bare echo tells nobody that it is there
+	if err := wait.For(ctx, settle); err != nil { // a bare echo tells nobody that it is there
 		return err
 	}
 	return f()

@@ -24,8 +24,7 @@ func TestUsage(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, u.rssKiB)
 	require.NotZero(t, u.cpu)
-	_, err = field("/proc/self/status", "NoSuchField:")
-	require.Error(t, err)
+	require.NotZero(t, u.switches)
 }
 
 func TestTally(t *testing.T) {
