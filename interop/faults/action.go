@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"carisma.dev/gateway/interop/faults/record"
+	"carisma.dev/gateway/interop/wait"
 	"carisma.dev/gateway/vehicles/hosts"
 	"carisma.dev/gateway/vehicles/run"
 )
@@ -45,7 +46,7 @@ func (g *Rig) do(ctx context.Context, s *Step, t *times, r *Result) error {
 	}
 	switch name {
 	case "wait":
-		return sleep(ctx, s.Wait)
+		return wait.For(ctx, s.Wait)
 	case "calm":
 		return g.calm(ctx, s.Calm)
 	case "connected":
@@ -84,17 +85,6 @@ func (g *Rig) do(ctx context.Context, s *Step, t *times, r *Result) error {
 		return g.slow(ctx, s.Slow)
 	default:
 		return g.many(ctx, s.Many)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -223,7 +213,7 @@ func (g *Rig) slow(ctx context.Context, s *Slow) error {
 			return err
 		}
 	}
-	if err := sleep(ctx, s.Asleep); err != nil {
+	if err := wait.For(ctx, s.Asleep); err != nil {
 		return err
 	}
 	timer := time.AfterFunc(slowTimeout, cancel)

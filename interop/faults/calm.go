@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"carisma.dev/gateway/interop/faults/record"
+	"carisma.dev/gateway/interop/wait"
 )
 
 const (
@@ -40,7 +41,7 @@ func (g *Rig) calm(ctx context.Context, within time.Duration) error {
 		if len(not) == 0 {
 			return nil
 		}
-		if err := sleep(ctx, lookInterval); err != nil {
+		if err := wait.For(ctx, lookInterval); err != nil {
 			return fmt.Errorf("not all loads are served %w: %s", context.Cause(ctx), strings.Join(not, "; "))
 		}
 	}

@@ -1,15 +1,12 @@
 package faults
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -45,15 +42,11 @@ func dial(r *run.Runner, host string) (*grpc.ClientConn, error) {
 	if h == nil {
 		return nil, fmt.Errorf("there is no host %q", host)
 	}
-	return grpc.NewClient("passthrough:///"+r.Egress(host).String(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+	return h.NewClient(r.Egress(host).String(),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(rawCodec{})),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: reconnectMin, Multiplier: 1.6, MaxDelay: reconnectMax},
 			MinConnectTimeout: time.Second,
-		}),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return h.Dial(ctx, "tcp", address)
 		}))
 }
 

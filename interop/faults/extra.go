@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"carisma.dev/gateway/interop/faults/record"
+	"carisma.dev/gateway/interop/wait"
 )
 
 // Rate is what an extra load did.
@@ -76,7 +77,7 @@ type Share struct {
 // the same beat take turns, too.
 func (g *Rig) balanced(ctx context.Context, b *Balanced, r *Result) error {
 	from := time.Now()
-	if err := sleep(ctx, b.For); err != nil {
+	if err := wait.For(ctx, b.For); err != nil {
 		return err
 	}
 	answered := map[uint32]int{}

@@ -1,20 +1,21 @@
 package faults
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"carisma.dev/gateway/interop/proc"
+	"carisma.dev/gateway/interop/wait"
 	"carisma.dev/gateway/mesh/config"
 )
 
@@ -46,7 +47,7 @@ func (g *Rig) footprints(ctx context.Context) (map[string]Footprint, error) {
 			return nil, err
 		}
 		f := Footprint{PID: pid}
-		if f.AnonKiB, err = anonymous(pid); err != nil {
+		if _, f.AnonKiB, err = proc.Memory(pid); err != nil {
 			return nil, err
 		}
 		fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
@@ -64,21 +65,6 @@ func (g *Rig) footprints(ctx context.Context) (map[string]Footprint, error) {
 		all[name] = f
 	}
 	return all, nil
-}
-
-// anonymous returns the anonymous memory of a process in KiB.
-func anonymous(pid int) (int, error) {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	for in := bufio.NewScanner(f); in.Scan(); {
-		if rest, ok := strings.CutPrefix(in.Text(), "RssAnon:"); ok {
-			return strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(rest, "kB")))
-		}
-	}
-	return 0, fmt.Errorf("process %d has no memory", pid)
 }
 
 // gatewayStatus is what the runner reads of a gateway's own status.
@@ -126,7 +112,7 @@ func (g *Rig) connected(ctx context.Context, s *Step, start time.Time, r *Result
 			}
 			return nil
 		}
-		if err := sleep(ctx, lookInterval); err != nil {
+		if err := wait.For(ctx, lookInterval); err != nil {
 			return errors.New("not all have the control plane again")
 		}
 	}
@@ -166,12 +152,12 @@ func (g *Rig) peaks(ctx context.Context, programs []string) func() map[string]in
 		for {
 			for _, name := range programs {
 				if pid, err := g.pid(name); err == nil {
-					if kib, err := anonymous(pid); err == nil {
+					if _, kib, err := proc.Memory(pid); err == nil {
 						most[name] = max(most[name], kib)
 					}
 				}
 			}
-			if sleep(ctx, 2*lookInterval) != nil {
+			if wait.For(ctx, 2*lookInterval) != nil {
 				result <- most
 				return
 			}
@@ -184,39 +170,35 @@ func (g *Rig) peaks(ctx context.Context, programs []string) func() map[string]in
 }
 
 // grown compares footprints of the same programs, a process of its own each or
-// not, long after one another: nothing may pile up. Who served the ECU before need
-// not be who serves it now, so programs of a kind are judged together.
-func grown(before, after map[string]Footprint) (broken []string) {
+// not, long after one another: nothing may pile up in any of them. Nodes whose roles
+// move are judged together, each kind of program: who served the ECU before need not
+// be who serves it now.
+func grown(before, after map[string]Footprint, moving []string) (broken []string) {
 	type sum struct{ before, after, slack Footprint }
-	kinds := map[string]*sum{}
+	slack := Footprint{AnonKiB: slackKiB, Descriptors: slackDescriptors, Goroutines: slackGoroutines}
+	plus := func(a, b int) int { return a + b }
+	sums := map[string]sum{}
 	for name, a := range after {
-		_, kind, _ := strings.Cut(name, "/")
-		of := kinds[kind]
-		if of == nil {
-			of = &sum{}
-			kinds[kind] = of
+		of := name
+		if host, kind, _ := strings.Cut(name, "/"); slices.Contains(moving, host) {
+			of = strings.Join(moving, " and ") + "/" + kind
 		}
-		of.before, of.after = of.before.plus(before[name]), of.after.plus(a)
-		of.slack = of.slack.plus(Footprint{AnonKiB: slackKiB, Descriptors: slackDescriptors, Goroutines: slackGoroutines})
+		s := sums[of]
+		sums[of] = sum{s.before.with(before[name], plus), s.after.with(a, plus), s.slack.with(slack, plus)}
 	}
-	for kind, of := range kinds {
-		b, a, slack := of.before, of.after, of.slack
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		b, a, slack := sums[name].before, sums[name].after, sums[name].slack
 		if a.Descriptors > b.Descriptors+slack.Descriptors {
-			broken = append(broken, fmt.Sprintf("%s: %d descriptors, before %d", kind, a.Descriptors, b.Descriptors))
+			broken = append(broken, fmt.Sprintf("%s has %d descriptors, it had %d", name, a.Descriptors, b.Descriptors))
 		}
 		if a.Goroutines > b.Goroutines+slack.Goroutines {
-			broken = append(broken, fmt.Sprintf("%s: %d goroutines, before %d", kind, a.Goroutines, b.Goroutines))
+			broken = append(broken, fmt.Sprintf("%s has %d goroutines, it had %d", name, a.Goroutines, b.Goroutines))
 		}
 		if a.AnonKiB > b.AnonKiB+slack.AnonKiB {
-			broken = append(broken, fmt.Sprintf("%s: %d KiB of anonymous memory, before %d", kind, a.AnonKiB, b.AnonKiB))
+			broken = append(broken, fmt.Sprintf("%s has %d KiB of anonymous memory, it had %d", name, a.AnonKiB, b.AnonKiB))
 		}
 	}
 	return broken
-}
-
-// plus adds up what two programs take.
-func (f Footprint) plus(o Footprint) Footprint {
-	return Footprint{AnonKiB: f.AnonKiB + o.AnonKiB, Descriptors: f.Descriptors + o.Descriptors, Goroutines: f.Goroutines + o.Goroutines}
 }
 
 // What may be more after than before: calls and streams under way differ from

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -216,5 +217,5 @@ func (g *Rig) Grown(ctx context.Context, before map[string]Footprint) (now map[s
 	if now, err = g.footprints(ctx); err != nil {
 		return nil, nil, err
 	}
-	return now, grown(before, now), nil
+	return now, grown(before, now, slices.Sorted(maps.Values(g.roles))), nil
 }

@@ -3,14 +3,11 @@ package faults
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
+	"carisma.dev/gateway/interop/wait"
 	"carisma.dev/gateway/mesh/api/meshv1"
 	"carisma.dev/gateway/mesh/config"
 	"carisma.dev/gateway/mesh/gateway"
@@ -23,9 +20,7 @@ func (g *Rig) settled(ctx context.Context, s *Settled, fault time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, calmAfter)
 	defer cancel()
 	central := g.runner.Host(g.runner.Vehicle().Central().Name)
-	conn, err := grpc.NewClient("passthrough:///"+g.runner.ControlPlane(),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return central.Dial(ctx, "tcp", address) }))
+	conn, err := central.NewClient(g.runner.ControlPlane())
 	if err != nil {
 		return err
 	}
@@ -45,7 +40,7 @@ func (g *Rig) settled(ctx context.Context, s *Settled, fault time.Time) error {
 		} else if time.Since(since) >= s.For {
 			break
 		}
-		if err := sleep(ctx, lookInterval); err != nil {
+		if err := wait.For(ctx, lookInterval); err != nil {
 			return fmt.Errorf("%s does not settle: served by %v, on standby at %v", s.Name, owners, standbys)
 		}
 	}

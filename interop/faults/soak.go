@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"carisma.dev/gateway/interop/wait"
 )
 
 // Soak is what a long run on one vehicle gave: whether anything piles up in
@@ -122,7 +124,7 @@ func (g *Rig) resting(ctx context.Context) (map[string]Footprint, error) {
 		if err != nil {
 			break
 		}
-		if err = sleep(ctx, restInterval); err != nil {
+		if err = wait.For(ctx, restInterval); err != nil {
 			break
 		}
 		var now map[string]Footprint
@@ -134,7 +136,7 @@ func (g *Rig) resting(ctx context.Context) (map[string]Footprint, error) {
 	return least, err
 }
 
-// with joins two footprints of one process.
+// with joins two footprints, each value by itself; the process is f's.
 func (f Footprint) with(o Footprint, join func(a, b int) int) Footprint {
 	return Footprint{f.PID, join(f.AnonKiB, o.AnonKiB), join(f.Descriptors, o.Descriptors), join(f.Goroutines, o.Goroutines)}
 }
