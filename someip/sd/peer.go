@@ -55,6 +55,7 @@ func (m *Machine) peer(now time.Time, at netip.AddrPort) *peer {
 		out:         m.floor,
 		offers:      make(map[someip.InstanceKey]*remoteOffer),
 		subscribers: make(map[*subscriber]struct{}),
+		quota:       quota{answers: make(map[someip.InstanceKey]int), ends: make(map[someip.InstanceKey]int)},
 	}
 	p.answer.fire = func(now time.Time) { m.sendAnswers(now, p) }
 	m.peers[at] = p

@@ -1,7 +1,6 @@
 package sd
 
 import (
-	"net/netip"
 	"time"
 
 	"carisma.dev/gateway/someip"
@@ -18,7 +17,7 @@ type quota struct {
 	ends    map[someip.InstanceKey]int // of instances that it offered, by itself
 }
 
-// quota returns what a peer used up of the present second.
+// quotaAt returns what a peer used up of the present second.
 func (p *peer) quotaAt(now time.Time) *quota {
 	q := &p.quota
 	if now.Sub(q.began) >= time.Second {
@@ -29,62 +28,47 @@ func (p *peer) quotaAt(now time.Time) *quota {
 	return q
 }
 
+// within reports whether the nth of something in a second keeps to its limit, and
+// counts it if not.
+func within(limit, nth int, exceeded *uint64) bool {
+	if nth > limit {
+		*exceeded++
+	}
+	return nth <= limit
+}
+
 // mayHandle limits the work that the entries of a peer make.
 func (m *Machine) mayHandle(now time.Time, p *peer) bool {
 	q := p.quotaAt(now)
-	if q.entries >= m.cfg.Limits.EntriesPerSecond {
-		m.stats.EntryLimit++
-		return false
-	}
 	q.entries++
-	return true
+	return within(m.cfg.Limits.EntriesPerSecond, q.entries, &m.stats.EntryLimit)
 }
 
 // mayNack limits what a flood of bad Subscribes makes us send.
 func (m *Machine) mayNack(now time.Time, p *peer) bool {
 	q := p.quotaAt(now)
-	if q.nacks >= m.cfg.Limits.NacksPerSecond {
-		m.stats.NacksSuppressed++
-		return false
-	}
 	q.nacks++
-	m.stats.NacksSent++
-	return true
+	return within(m.cfg.Limits.NacksPerSecond, q.nacks, &m.stats.NacksSuppressed)
 }
 
 // mayAnswer limits what a flood of Finds makes us send: one entry with wildcards
 // asks for any number of offers.
 func (m *Machine) mayAnswer(now time.Time, p *peer, key someip.InstanceKey) bool {
 	q := p.quotaAt(now)
-	if q.answers[key] >= m.cfg.Limits.AnswersPerSecond {
-		m.stats.AnswersSuppressed++
-		return false
-	}
-	if q.answers == nil {
-		q.answers = make(map[someip.InstanceKey]int)
-	}
 	q.answers[key]++
-	return true
+	return within(m.cfg.Limits.AnswersPerSecond, q.answers[key], &m.stats.AnswersSuppressed)
 }
 
 // ended notes that a peer itself put an end to what it offered.
 func (m *Machine) ended(now time.Time, p *peer, key someip.InstanceKey) {
-	q := p.quotaAt(now)
-	if q.ends == nil {
-		q.ends = make(map[someip.InstanceKey]int)
-	}
-	q.ends[key]++
+	p.quotaAt(now).ends[key]++
 }
 
 // mayReturn limits how often an instance comes and goes: the owner has more to do
 // with that than the peer. One that exceeds it is back with the next offer after
 // the second.
 func (m *Machine) mayReturn(now time.Time, p *peer, key someip.InstanceKey) bool {
-	if p.quotaAt(now).ends[key] >= m.cfg.Limits.ReturnsPerSecond {
-		m.stats.ReturnsSuppressed++
-		return false
-	}
-	return true
+	return within(m.cfg.Limits.ReturnsPerSecond, p.quotaAt(now).ends[key]+1, &m.stats.ReturnsSuppressed)
 }
 
 // mayRenew limits the Subscribes that a flood of offers makes us send. What comes
@@ -93,21 +77,6 @@ func (m *Machine) mayRenew(now time.Time, s *subscription) bool {
 	if now.Sub(s.second) >= time.Second {
 		s.second, s.renewals = now, 0
 	}
-	if s.renewals >= m.cfg.Limits.RenewalsPerSecond {
-		m.stats.RenewalsSuppressed++
-		return false
-	}
 	s.renewals++
-	return true
-}
-
-// ownAddressAgain is how often it is told that a peer claims our address.
-const ownAddressAgain = time.Minute
-
-// claimed tells that a peer says it is at our own address: at instead of its own.
-func (m *Machine) claimed(now time.Time, told *time.Time, from, at netip.AddrPort, key someip.InstanceKey) {
-	if told.IsZero() || now.Sub(*told) >= ownAddressAgain {
-		*told = now
-		m.emit(OwnAddressClaimed{Peer: from, Claimed: at, Key: key})
-	}
+	return within(m.cfg.Limits.RenewalsPerSecond, s.renewals, &m.stats.RenewalsSuppressed)
 }

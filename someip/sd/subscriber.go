@@ -187,6 +187,7 @@ func (m *Machine) ack(p *peer, o *ownOffer, e *Entry) {
 
 func (m *Machine) nack(now time.Time, p *peer, e *Entry) {
 	if m.mayNack(now, p) {
+		m.stats.NacksSent++
 		m.post(p, nackEntry(e))
 	}
 }
