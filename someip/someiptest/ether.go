@@ -82,8 +82,7 @@ func (e *Ether) ListenUDP(cfg endpoint.UDPConfig) (endpoint.PacketSocket, error)
 	defer e.mu.Unlock()
 	at := cfg.Local
 	for at.Port() == 0 {
-		e.port = max(e.port+1, 49152)
-		if next := netip.AddrPortFrom(at.Addr(), e.port); e.sockets[next] == nil {
+		if next := netip.AddrPortFrom(at.Addr(), e.nextPort()); e.sockets[next] == nil {
 			at = next
 		}
 	}
@@ -98,6 +97,12 @@ func (e *Ether) ListenMulticast(group netip.AddrPort, _ endpoint.UDPConfig) (end
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.open(group), nil
+}
+
+// nextPort chooses a port. e.mu is held.
+func (e *Ether) nextPort() uint16 {
+	e.port = max(e.port+1, 49152)
+	return e.port
 }
 
 func (e *Ether) open(at netip.AddrPort) *etherSocket {

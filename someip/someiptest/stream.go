@@ -56,12 +56,6 @@ func (e *Ether) Dial(_ context.Context, local, remote netip.AddrPort) (net.Conn,
 	}
 }
 
-// nextPort chooses a port. e.mu is held.
-func (e *Ether) nextPort() uint16 {
-	e.port = max(e.port+1, 49152)
-	return e.port
-}
-
 // etherListener is a server socket.
 type etherListener struct {
 	e      *Ether
@@ -91,8 +85,13 @@ func (l *etherListener) Close() error {
 		delete(l.e.servers, l.at)
 		l.e.mu.Unlock()
 		close(l.closed)
-		for len(l.calls) > 0 {
-			(<-l.calls).Close()
+		for {
+			select {
+			case c := <-l.calls:
+				c.Close()
+			default: // none, or Accept had the last
+				return
+			}
 		}
 	})
 	return nil
