@@ -26,21 +26,25 @@ type FilterConfig struct {
 type filter struct {
 	FilterConfig
 
-	mu   sync.Mutex // over TCP and over UDP the event comes on goroutines of their own
-	last []byte     // payload of the notification before
-	from time.Time  // where the interval began
+	mu    sync.Mutex // over TCP and over UDP the event comes on goroutines of their own
+	begun bool       // there was a notification before
+	last  []byte     // its payload
+	from  time.Time  // where the interval began
 }
 
 // passes reports whether a notification is let through.
 func (f *filter) passes(n Notification, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	changed := n.Initial
+	// Others may have subscribed before, for whom the initial one came then.
+	first := n.Initial || !f.begun
+	f.begun = true
+	changed := first
 	if f.OnChange {
 		changed = changed || f.differs(n.Payload)
 		f.last = append(f.last[:0], n.Payload...)
 	}
-	elapsed := n.Initial || f.Interval > 0 && now.Sub(f.from) >= f.Interval
+	elapsed := first || f.Interval > 0 && now.Sub(f.from) >= f.Interval
 	if elapsed || changed && f.ChangeResetsInterval {
 		f.from = now
 	}

@@ -79,3 +79,28 @@ func TestFilters(t *testing.T) {
 		})
 	}
 }
+
+// The first notification after a subscription passes, also where others subscribed to
+// the eventgroup before and had it begin with another one.
+func TestFilterOfLaterSubscription(t *testing.T) {
+	d := someiptest.NewDomain(t)
+	o := offer(t, d.Start(1), newServer())
+	c := client(t, d.Start(2))
+	all := subscribe(t, c, runtime.SubscribeConfig{Eventgroup: group, Events: []uint16{event}})
+	all.until(t, runtime.SubscriptionActive)
+	eventually(t, func() bool { return o.Subscribers(event) == 1 }, "subscribed")
+	require.NoError(t, o.Notify(event, []byte("a")))
+	require.Equal(t, note{event, "a", true}, receive(t, all.notes))
+
+	for name, f := range map[string]runtime.FilterConfig{"nothing": {}, "on change": {OnChange: true}} {
+		later := subscribe(t, c, runtime.SubscribeConfig{
+			Eventgroup: group, Events: []uint16{event}, Filters: map[uint16]runtime.FilterConfig{event: f},
+		})
+		for range 2 {
+			require.NoError(t, o.Notify(event, nil))
+			require.Equal(t, note{event, "", false}, receive(t, all.notes))
+		}
+		require.Equal(t, note{event, "", false}, receive(t, later.notes), name)
+		require.Empty(t, later.notes, name)
+	}
+}
