@@ -152,13 +152,15 @@ func (s *station) take(now time.Time) bool {
 	return n > 0
 }
 
-// hand sends what was taken.
-func (s *station) hand() error {
-	if len(s.out) == 1 {
-		return s.socket.Send(s.to, s.out[0].Data)
+// hand sends what was taken, and returns how many datagrams left.
+func (s *station) hand() (sent int, err error) {
+	if len(s.out) > 1 {
+		return s.socket.SendBatch(s.out)
 	}
-	_, err := s.socket.SendBatch(s.out)
-	return err
+	if err := s.socket.Send(s.to, s.out[0].Data); err != nil {
+		return 0, err
+	}
+	return 1, nil
 }
 
 // recycle keeps what was sent for reuse.

@@ -56,15 +56,17 @@ func (ts *trains) send(tr track, t *traits, now time.Time, b []byte) error {
 		return endpoint.ErrQueueFull
 	}
 	s.board(now, t, b)
-	if !t.collect {
-		return ts.depart(s, now)
-	}
-	if len(s.queue) >= maxTrains {
+	switch {
+	case !t.collect:
+	case len(s.queue) >= maxTrains:
 		s.letGo(now)
-		return ts.depart(s, now)
+	default:
+		ts.expect(s, now)
+		return nil
 	}
-	ts.expect(s, now)
-	return nil
+	lost, err := ts.depart(s, now)
+	ts.lost.Add(uint64(max(lost-1, 0))) // the caller counts the error
+	return err
 }
 
 // station returns that of a track, new if need be. ts.mu is held, as for all below
@@ -100,16 +102,17 @@ func (ts *trains) expect(s *station, now time.Time) {
 }
 
 // depart sends what is due and has the timer look for the next. It lets go of
-// ts.mu while it sends.
-func (ts *trains) depart(s *station, now time.Time) (err error) {
+// ts.mu while it sends. It returns how many datagrams were lost, and the first error.
+func (ts *trains) depart(s *station, now time.Time) (lost int, err error) {
 	for s.sending {
 		s.room.Wait()
 	}
 	s.sending = true
 	for s.take(now) {
 		ts.mu.Unlock()
-		e := s.hand()
+		sent, e := s.hand()
 		ts.mu.Lock()
+		lost += len(s.out) - sent
 		s.recycle()
 		if err == nil {
 			err = e
@@ -125,7 +128,7 @@ func (ts *trains) depart(s *station, now time.Time) (err error) {
 		s.idle = now
 		s.arm(now.Add(linger), now)
 	}
-	return err
+	return lost, err
 }
 
 // due is called by the timer of a station.
@@ -141,7 +144,7 @@ func (ts *trains) due(s *station) {
 	case len(s.queue) == 0:
 		s.arm(s.idle.Add(linger), now)
 	default:
-		ts.count(ts.depart(s, now))
+		ts.dispatch(s, now)
 	}
 }
 
@@ -156,11 +159,10 @@ func (ts *trains) leave(s *station, now time.Time) {
 	delete(ts.stations, s.track)
 }
 
-// count counts what whoever sent it is not told of.
-func (ts *trains) count(err error) {
-	if err != nil {
-		ts.lost.Add(1)
-	}
+// dispatch departs, and counts what whoever sent it is not told of.
+func (ts *trains) dispatch(s *station, now time.Time) {
+	lost, _ := ts.depart(s, now)
+	ts.lost.Add(uint64(lost))
 }
 
 // flush lets go what waits for company only.
@@ -174,7 +176,7 @@ func (ts *trains) flush() {
 		ts.ready = ts.ready[:last]
 		s.listed = false
 		s.letGo(now)
-		ts.count(ts.depart(s, now))
+		ts.dispatch(s, now)
 	}
 }
 
@@ -220,7 +222,7 @@ func (ts *trains) close() {
 		for _, t := range s.queue {
 			t.departs = time.Time{}
 		}
-		ts.count(ts.depart(s, time.Now()))
+		ts.dispatch(s, time.Now())
 	}
 	clear(ts.stations)
 }

@@ -254,3 +254,36 @@ func TestTrainsHoldTheSenderUp(t *testing.T) {
 		require.EqualValues(t, total, b.sent.Load())
 	})
 }
+
+// broken is a socket that sends every other datagram only.
+type broken struct{ endpoint.PacketSocket }
+
+func (broken) Send(netip.AddrPort, []byte) error { return net.ErrClosed }
+
+func (broken) SendBatch(batch []endpoint.Datagram) (int, error) {
+	return len(batch) / 2, net.ErrClosed
+}
+
+// Each datagram that does not leave is counted once: by the trains, or by the sender who
+// is told of it.
+func TestTrainsCountWhatIsLost(t *testing.T) {
+	var lost atomic.Uint64
+	var ts trains
+	ts.init(&lost)
+	eager := &traits{collect: true, retention: time.Hour}
+	m := someip.NewNotification(1, 'a', 1, 1, make([]byte, 1400)).Append(nil)
+	send := func() error { return ts.send(track{broken{}, netip.AddrPort{}}, eager, time.Now(), m) }
+	for range maxTrains - 1 {
+		require.NoError(t, send())
+	}
+	require.ErrorIs(t, send(), net.ErrClosed)
+	require.EqualValues(t, maxTrains/2-1, lost.Swap(0))
+	for range 4 {
+		require.NoError(t, send())
+	}
+	ts.flush()
+	require.EqualValues(t, 2, lost.Swap(0))
+	require.NoError(t, send())
+	ts.close()
+	require.EqualValues(t, 1, lost.Load())
+}
