@@ -28,6 +28,7 @@ type event struct {
 	// frame is the protected message that carried value last. A new subscriber gets
 	// it again rather than the next counter, of which the others would miss one.
 	frame []byte
+	late  map[way]int         // tries that are left, of subscribers without an association
 	batch []endpoint.Datagram // scratch
 }
 
@@ -66,8 +67,10 @@ func (o *Offering) SetField(event uint16, payload []byte) error {
 	defer e.mu.Unlock()
 	first := !e.known
 	e.store(payload)
-	if first && len(e.targets) > 0 {
-		return e.send(payload, e.targets...)
+	if first {
+		for _, w := range e.targets {
+			e.sendInitial(w)
+		}
 	}
 	return nil
 }
@@ -146,7 +149,7 @@ func (e *event) subscribe(targets []way, a sd.SubscriberAdded) {
 	defer e.mu.Unlock()
 	e.targets = targets
 	if ok && a.Initial && e.cfg.Field && e.known {
-		e.sendInitial(w, initialTries)
+		e.sendInitial(w)
 	}
 }
 
@@ -155,7 +158,7 @@ func (e *event) initial(w way) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.cfg.Field && e.known {
-		e.sendInitial(w, initialTries)
+		e.sendInitial(w)
 	}
 }
 
@@ -166,8 +169,19 @@ const (
 	initialPause = 50 * time.Millisecond
 )
 
-// sendInitial sends the value of a field to one subscriber. e.mu is held.
-func (e *event) sendInitial(w way, tries int) {
+// sendInitial sends the value of a field to one subscriber, now or as soon as it has
+// an association. e.mu is held.
+func (e *event) sendInitial(w way) {
+	if _, trying := e.late[w]; trying {
+		e.late[w] = initialTries // for all that it waits for
+		return
+	}
+	e.tryInitial(w, initialTries)
+}
+
+// tryInitial tries it now, and so often later. e.mu is held.
+func (e *event) tryInitial(w way, left int) {
+	delete(e.late, w)
 	var err error
 	if len(e.frame) > 0 {
 		err = w.write(e.frame, e.traits)
@@ -177,15 +191,21 @@ func (e *event) sendInitial(w way, tries int) {
 	if err == nil {
 		return
 	}
-	if e.o.wiring.dtls == nil || tries == 0 || errors.Is(err, net.ErrClosed) {
+	if e.o.wiring.dtls == nil || left == 0 || errors.Is(err, net.ErrClosed) {
 		w.failed(err)
 		return
 	}
+	if e.late == nil {
+		e.late = make(map[way]int)
+	}
+	e.late[w] = left
 	time.AfterFunc(initialPause, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if slices.Contains(e.targets, w) {
-			e.sendInitial(w, tries-1)
+			e.tryInitial(w, e.late[w]-1)
+		} else {
+			delete(e.late, w)
 		}
 	})
 }
