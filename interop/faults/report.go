@@ -101,8 +101,11 @@ func runSuite(ctx context.Context, o Options, s *Suite, told func(*Result)) (par
 // Keep takes over from an earlier run what was not played in this one.
 func (r *Report) Keep(earlier *Report, suites []*Suite) {
 	for i, s := range suites {
-		if i >= len(earlier.Parts) || i >= len(r.Parts) {
+		if i >= len(earlier.Parts) {
 			return
+		}
+		if i >= len(r.Parts) { // the run was ended before
+			r.Parts = append(r.Parts, &Part{About: s.About, Loads: earlier.Parts[i].Loads})
 		}
 		now, old := r.Parts[i], earlier.Parts[i]
 		var all []*Result

@@ -64,6 +64,9 @@ func (o *options) run() (err error) {
 	if err != nil {
 		return err
 	}
+	if with.Dir, err = os.MkdirTemp("", "faults-"); err != nil {
+		return err
+	}
 	defer func() {
 		if err != nil || o.keep {
 			fmt.Fprintln(os.Stderr, "logs are in", with.Dir)
@@ -77,7 +80,7 @@ func (o *options) run() (err error) {
 	report, err := faults.Run(ctx, with, suites, progress(os.Stderr))
 	if o.only != "" && o.jsonFile != "" {
 		earlier := new(faults.Report)
-		if jsonErr := readJSON(o.jsonFile, earlier); jsonErr != nil {
+		if jsonErr := readJSON(o.jsonFile, earlier); jsonErr != nil && !errors.Is(jsonErr, fs.ErrNotExist) {
 			return errors.Join(err, jsonErr)
 		}
 		report.Keep(earlier, all)
@@ -104,22 +107,20 @@ func (o *options) prepare(ctx context.Context) (with faults.Options, suites []*f
 		return with, nil, err
 	}
 	with.Carisma = filepath.Join(filepath.Dir(self), "carisma")
-	if suites, err = faults.LoadSuites("interop/faults"); err != nil {
-		return with, nil, err
-	}
-	with.Dir, err = os.MkdirTemp("", "faults-")
+	suites, err = faults.LoadSuites("interop/faults")
 	return with, suites, err
 }
 
 // choose returns the suites with those scenarios that are asked for.
 func (o *options) choose(all []*faults.Suite) (suites []*faults.Suite, err error) {
 	only, err := regexp.Compile(o.only)
-	for _, s := range all {
-		if err == nil {
-			suites = append(suites, s.Only(func(s *faults.Scenario) bool { return (s.Slice || !o.slice) && only.MatchString(s.Name) }))
-		}
+	if err != nil {
+		return nil, err
 	}
-	return suites, err
+	for _, s := range all {
+		suites = append(suites, s.Only(func(s *faults.Scenario) bool { return (s.Slice || !o.slice) && only.MatchString(s.Name) }))
+	}
+	return suites, nil
 }
 
 func (o *options) soak(ctx context.Context, with faults.Options, suite *faults.Suite) error {
