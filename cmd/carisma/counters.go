@@ -39,8 +39,11 @@ func refusedTable(t *table, counters map[string]uint64) {
 	}
 }
 
-// usual are counters that say nothing was wrong.
-var usual = map[string]bool{"Sent": true, "Received": true, "NacksSent": true, "OK": true}
+// usual are counters that say nothing was wrong. Own has the echo of each multicast
+// that we send.
+var usual = map[string]bool{
+	"Sent": true, "Received": true, "Own": true, "NacksSent": true, "EventsFiltered": true, "OK": true,
+}
 
 // countersTable prints what of each network was not used or not answered, and what
 // slow watchers lost.

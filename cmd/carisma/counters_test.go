@@ -29,7 +29,7 @@ func TestCounters(t *testing.T) {
 
 	s := &gateway.Status{Networks: []gateway.NetworkStatus{
 		{Name: "down"},
-		{Name: "ecus", Discovery: &sd.Stats{Sent: 5, Received: 7, OwnEndpoint: 2}, Counters: &runtime.Stats{
+		{Name: "ecus", Discovery: &sd.Stats{Sent: 5, Own: 5, Received: 7, OwnEndpoint: 2}, Counters: &runtime.Stats{
 			Received: 1, Malformed: 4, E2E: runtime.E2EStats{OK: 8, Repeated: 1, Dropped: 9},
 		}},
 	}, Watches: grpcadapter.WatchStats{Open: 3, ItemsLost: 6}}
