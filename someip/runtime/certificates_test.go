@@ -2,14 +2,6 @@ package runtime_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"math/big"
-	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -19,63 +11,16 @@ import (
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/endpoint"
 	"carisma.dev/gateway/someip/endpoint/secure"
+	"carisma.dev/gateway/someip/internal/authority"
 	"carisma.dev/gateway/someip/runtime"
 	"carisma.dev/gateway/someip/someiptest"
 )
 
-// authority issues certificates.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	a := &authority{}
-	a.cert, a.key = a.issue(t, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	})
-	return a
-}
-
-func (a *authority) issue(t *testing.T, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	c.SerialNumber = big.NewInt(time.Now().UnixNano())
-	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	parent, signer := a.cert, a.key
-	if parent == nil {
-		parent, signer = c, private
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, private.Public(), signer)
-	require.NoError(t, err)
-	c, err = x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return c, private
-}
-
-// of makes a certificate for an address.
-func (a *authority) of(t *testing.T, host netip.Addr) *tls.Certificate {
-	t.Helper()
-	c, private := a.issue(t, &x509.Certificate{
-		Subject: pkix.Name{CommonName: host.String()}, IPAddresses: []net.IP{host.AsSlice()}, KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	})
-	return &tls.Certificate{Certificate: [][]byte{c.Raw}, PrivateKey: private, Leaf: c}
-}
-
-func (a *authority) pool() *x509.CertPool {
-	p := x509.NewCertPool()
-	p.AddCert(a.cert)
-	return p
-}
-
 // certified is a deployment by TLS 1.3 and DTLS 1.2, of a host with a certificate of one
 // authority that trusts another.
-func certified(t *testing.T, mine, trusted *authority, host netip.Addr) runtime.Deployment {
+func certified(t *testing.T, mine, trusted *authority.Authority, host netip.Addr) runtime.Deployment {
 	t.Helper()
-	cfg := secure.Config{Certificate: mine.of(t, host), Roots: trusted.pool()}
+	cfg := secure.Config{Certificate: mine.Of(t, host.String()), Roots: trusted.Pool()}
 	overTCP, err := secure.NewTLS(cfg)
 	require.NoError(t, err)
 	overUDP, err := secure.NewDTLS(cfg)
@@ -111,7 +56,7 @@ func untilTold(t *testing.T, o *runtime.Offering, s *consumer, id uint16, value 
 // Methods, events and fields by TLS 1.3 and DTLS 1.2 with certificates of both sides,
 // and the same again after the server restarted.
 func TestCertificates(t *testing.T) {
-	d, ca := someiptest.NewDomain(t), newAuthority(t)
+	d, ca := someiptest.NewDomain(t), authority.New(t)
 	here := d.Start(2)
 	deploy(t, certified(t, ca, ca, d.Addr(2)), here)
 	c := client(t, here)
@@ -157,7 +102,7 @@ func TestCertificates(t *testing.T) {
 // Who has no certificate that the other trusts is not served and uses nothing: the call
 // says so, and both sides count it.
 func TestWrongCertificate(t *testing.T) {
-	d, ca, other := someiptest.NewDomain(t), newAuthority(t), newAuthority(t)
+	d, ca, other := someiptest.NewDomain(t), authority.New(t), authority.New(t)
 	there := d.Start(1)
 	deploy(t, certified(t, ca, ca, d.Addr(1)), there)
 	s := newServer()

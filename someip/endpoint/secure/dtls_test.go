@@ -14,18 +14,19 @@ import (
 
 	"carisma.dev/gateway/someip/endpoint"
 	"carisma.dev/gateway/someip/endpoint/secure"
+	"carisma.dev/gateway/someip/internal/authority"
 )
 
 // pairs are the credentials of a server and a client that trust each other.
 func pairs(t *testing.T) map[string][2]secure.Config {
 	t.Helper()
-	ca := newAuthority(t)
-	server := secure.Config{Certificate: ca.of(t, "127.0.11.61")}
-	mutual := secure.Config{Certificate: server.Certificate, Roots: ca.pool()}
+	ca := authority.New(t)
+	server := secure.Config{Certificate: ca.Of(t, "127.0.11.61")}
+	mutual := secure.Config{Certificate: server.Certificate, Roots: ca.Pool()}
 	return map[string][2]secure.Config{
 		"PSK":                 {{PSK: shared}, {PSK: shared}},
-		"certificate":         {server, {Roots: ca.pool()}},
-		"mutual certificates": {mutual, {Certificate: ca.of(t, "127.0.11.62"), Roots: ca.pool()}},
+		"certificate":         {server, {Roots: ca.Pool()}},
+		"mutual certificates": {mutual, {Certificate: ca.Of(t, "127.0.11.62"), Roots: ca.Pool()}},
 	}
 }
 
@@ -59,16 +60,16 @@ func TestDTLSBothWays(t *testing.T) {
 }
 
 func TestDTLSRefuses(t *testing.T) {
-	ca, other := newAuthority(t), newAuthority(t)
-	server := secure.Config{Certificate: ca.of(t, "127.0.11.61"), Roots: ca.pool()}
-	mine := ca.of(t, "127.0.11.62")
+	ca, other := authority.New(t), authority.New(t)
+	server := secure.Config{Certificate: ca.Of(t, "127.0.11.61"), Roots: ca.Pool()}
+	mine := ca.Of(t, "127.0.11.62")
 	wrong := &secure.PSK{Identity: "gateway", Keys: map[string][]byte{"gateway": []byte("another key")}}
 	nobody := &secure.PSK{Identity: "nobody", Keys: map[string][]byte{"nobody": []byte("a key")}}
 	for name, cfg := range map[string][2]secure.Config{
-		"unknown authority of the server": {server, {Certificate: mine, Roots: other.pool()}},
-		"another server":                  {server, {Certificate: mine, Roots: ca.pool(), ServerName: "127.0.11.99"}},
-		"no certificate of the client":    {server, {Roots: ca.pool()}},
-		"unknown authority of the client": {server, {Certificate: other.of(t, "127.0.11.62"), Roots: ca.pool()}},
+		"unknown authority of the server": {server, {Certificate: mine, Roots: other.Pool()}},
+		"another server":                  {server, {Certificate: mine, Roots: ca.Pool(), ServerName: "127.0.11.99"}},
+		"no certificate of the client":    {server, {Roots: ca.Pool()}},
+		"unknown authority of the client": {server, {Certificate: other.Of(t, "127.0.11.62"), Roots: ca.Pool()}},
 		"wrong key":                       {{PSK: shared}, {PSK: wrong}},
 		"unknown identity":                {{PSK: shared}, {PSK: nobody}},
 		"PSK against certificates":        {server, {PSK: shared}},
@@ -269,8 +270,8 @@ func TestDTLSManyClients(t *testing.T) {
 
 // A handshake gets through where every fourth datagram is lost, either way.
 func TestDTLSHandshakeOverLoss(t *testing.T) {
-	ca := newAuthority(t)
-	s, atServer := protect(t, "127.0.11.61:0", secure.Config{Certificate: ca.of(t, "127.0.11.67")}, false)
+	ca := authority.New(t)
+	s, atServer := protect(t, "127.0.11.61:0", secure.Config{Certificate: ca.Of(t, "127.0.11.67")}, false)
 	front, err := endpoint.ListenUDP(endpoint.UDPConfig{Local: addr("127.0.11.67:0")})
 	require.NoError(t, err)
 	defer front.Close()
@@ -291,7 +292,7 @@ func TestDTLSHandshakeOverLoss(t *testing.T) {
 			_ = front.Send(to, b)
 		}
 	})
-	c, _ := protect(t, "127.0.11.62:0", secure.Config{Roots: ca.pool(), HandshakeTimeout: patience}, true)
+	c, _ := protect(t, "127.0.11.62:0", secure.Config{Roots: ca.Pool(), HandshakeTimeout: patience}, true)
 	require.Eventually(t, func() bool {
 		return c.Send(front.LocalAddr(), []byte("x")) == nil && len(atServer) > 0
 	}, patience, 50*time.Millisecond)

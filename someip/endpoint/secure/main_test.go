@@ -3,14 +3,9 @@ package secure_test
 import (
 	"bytes"
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
-	"math/big"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -23,6 +18,7 @@ import (
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/endpoint"
 	"carisma.dev/gateway/someip/endpoint/secure"
+	"carisma.dev/gateway/someip/internal/authority"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,58 +42,8 @@ func message(payload string) []byte {
 	return someip.NewRequest(0x1234, 0x0421, 1, 0x1343, 1, []byte(payload)).Append(nil)
 }
 
-// authority makes certificates for tests.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	a := &authority{}
-	a.cert, a.key = a.issue(t, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	})
-	return a
-}
-
-func (a *authority) issue(t *testing.T, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	c.SerialNumber = big.NewInt(time.Now().UnixNano())
-	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	parent, signer := a.cert, a.key
-	if parent == nil {
-		parent, signer = c, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, key.Public(), signer)
-	require.NoError(t, err)
-	c, err = x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return c, key
-}
-
-// of makes a certificate for an address.
-func (a *authority) of(t *testing.T, host string) *tls.Certificate {
-	t.Helper()
-	c, key := a.issue(t, &x509.Certificate{
-		Subject:     pkix.Name{CommonName: host},
-		IPAddresses: []net.IP{netip.MustParseAddr(host).AsSlice()},
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	})
-	return &tls.Certificate{Certificate: [][]byte{c.Raw}, PrivateKey: key, Leaf: c}
-}
-
-func (a *authority) pool() *x509.CertPool {
-	p := x509.NewCertPool()
-	p.AddCert(a.cert)
-	return p
-}
-
 // files writes what openssl wants to read, and returns options that name it.
-func (a *authority) files(t *testing.T, c *tls.Certificate) []string {
+func files(t *testing.T, a *authority.Authority, c *tls.Certificate) []string {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, kind string, der []byte) string {
@@ -108,7 +54,7 @@ func (a *authority) files(t *testing.T, c *tls.Certificate) []string {
 	key, err := x509.MarshalECPrivateKey(c.PrivateKey.(*ecdsa.PrivateKey))
 	require.NoError(t, err)
 	return []string{
-		"-CAfile", write("ca.pem", "CERTIFICATE", a.cert.Raw),
+		"-CAfile", write("ca.pem", "CERTIFICATE", a.Certificate.Raw),
 		"-cert", write("cert.pem", "CERTIFICATE", c.Certificate[0]),
 		"-key", write("key.pem", "EC PRIVATE KEY", key),
 	}

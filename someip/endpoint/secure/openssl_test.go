@@ -15,6 +15,7 @@ import (
 
 	"carisma.dev/gateway/someip/endpoint"
 	"carisma.dev/gateway/someip/endpoint/secure"
+	"carisma.dev/gateway/someip/internal/authority"
 )
 
 // foreign is an openssl that plays the other end: what is written to it goes to us,
@@ -92,10 +93,10 @@ func credentials(t *testing.T) map[string]struct {
 	asServer, asPeer []string // of openssl as a server and as a client
 } {
 	t.Helper()
-	ca := newAuthority(t)
-	peer := ca.of(t, "127.0.11.61")
-	mine := secure.Config{Certificate: ca.of(t, "127.0.11.61"), Roots: ca.pool()}
-	files := ca.files(t, peer)
+	ca := authority.New(t)
+	peer := ca.Of(t, "127.0.11.61")
+	mine := secure.Config{Certificate: ca.Of(t, "127.0.11.61"), Roots: ca.Pool()}
+	files := files(t, ca, peer)
 	key := hex.EncodeToString(shared.Keys[shared.Identity])
 	return map[string]struct {
 		server, client   secure.Config

@@ -12,6 +12,7 @@ import (
 
 	"carisma.dev/gateway/someip/endpoint"
 	"carisma.dev/gateway/someip/endpoint/secure"
+	"carisma.dev/gateway/someip/internal/authority"
 )
 
 func layer(t *testing.T, cfg secure.Config) endpoint.TCPConfig {
@@ -32,10 +33,10 @@ func listenTLS(t *testing.T, cfg endpoint.TCPConfig) (*endpoint.Listener, *recor
 }
 
 func TestTLSBothWays(t *testing.T) {
-	ca := newAuthority(t)
-	l, atServer := listenTLS(t, layer(t, secure.Config{Certificate: ca.of(t, "127.0.11.61"), Roots: ca.pool()}))
+	ca := authority.New(t)
+	l, atServer := listenTLS(t, layer(t, secure.Config{Certificate: ca.Of(t, "127.0.11.61"), Roots: ca.Pool()}))
 	c, err := endpoint.DialTCP(context.Background(), addr("127.0.11.62:0"), l.LocalAddr(),
-		layer(t, secure.Config{Certificate: ca.of(t, "127.0.11.62"), Roots: ca.pool()}))
+		layer(t, secure.Config{Certificate: ca.Of(t, "127.0.11.62"), Roots: ca.Pool()}))
 	require.NoError(t, err)
 	atClient := newRecorder()
 	c.Serve(atClient)
@@ -57,8 +58,8 @@ func TestTLSBothWays(t *testing.T) {
 }
 
 func TestTLSRefuses(t *testing.T) {
-	ca, other := newAuthority(t), newAuthority(t)
-	l, atServer := listenTLS(t, layer(t, secure.Config{Certificate: ca.of(t, "127.0.11.61"), Roots: ca.pool()}))
+	ca, other := authority.New(t), authority.New(t)
+	l, atServer := listenTLS(t, layer(t, secure.Config{Certificate: ca.Of(t, "127.0.11.61"), Roots: ca.Pool()}))
 	dial := func(cfg secure.Config) error {
 		c, err := endpoint.DialTCP(context.Background(), addr("127.0.11.62:0"), l.LocalAddr(), layer(t, cfg))
 		if err == nil { // with TLS 1.3 the client learns of a refusal when it reads
@@ -69,11 +70,11 @@ func TestTLSRefuses(t *testing.T) {
 		}
 		return err
 	}
-	mine := ca.of(t, "127.0.11.62")
-	require.ErrorContains(t, dial(secure.Config{Certificate: mine, Roots: other.pool()}), "unknown authority")
-	require.ErrorContains(t, dial(secure.Config{Certificate: mine, Roots: ca.pool(), ServerName: "127.0.11.99"}), "127.0.11.99")
-	require.Error(t, dial(secure.Config{Roots: ca.pool()}), "a client without certificate")
-	require.Error(t, dial(secure.Config{Certificate: other.of(t, "127.0.11.62"), Roots: ca.pool()}))
+	mine := ca.Of(t, "127.0.11.62")
+	require.ErrorContains(t, dial(secure.Config{Certificate: mine, Roots: other.Pool()}), "unknown authority")
+	require.ErrorContains(t, dial(secure.Config{Certificate: mine, Roots: ca.Pool(), ServerName: "127.0.11.99"}), "127.0.11.99")
+	require.Error(t, dial(secure.Config{Roots: ca.Pool()}), "a client without certificate")
+	require.Error(t, dial(secure.Config{Certificate: other.Of(t, "127.0.11.62"), Roots: ca.Pool()}))
 	old, err := tls.Dial("tcp", l.LocalAddr().String(), &tls.Config{MaxVersion: tls.VersionTLS12, InsecureSkipVerify: true})
 	if err == nil {
 		old.Close()
@@ -86,8 +87,8 @@ func TestTLSRefuses(t *testing.T) {
 // A peer that connects and says nothing keeps its place for the handshake's time
 // only, and the listener closes at once all the same.
 func TestTLSSilentPeer(t *testing.T) {
-	ca := newAuthority(t)
-	cfg := layer(t, secure.Config{Certificate: ca.of(t, "127.0.11.61")})
+	ca := authority.New(t)
+	cfg := layer(t, secure.Config{Certificate: ca.Of(t, "127.0.11.61")})
 	cfg.ConnectTimeout = 20 * time.Millisecond
 	l, _ := listenTLS(t, cfg)
 	c, err := net.Dial("tcp", l.LocalAddr().String())
@@ -107,9 +108,9 @@ func TestTLSSilentPeer(t *testing.T) {
 }
 
 func TestTLSShutdownInOrder(t *testing.T) {
-	ca := newAuthority(t)
-	l, atServer := listenTLS(t, layer(t, secure.Config{Certificate: ca.of(t, "127.0.11.61")}))
-	c, err := endpoint.DialTCP(context.Background(), addr("127.0.11.62:0"), l.LocalAddr(), layer(t, secure.Config{Roots: ca.pool()}))
+	ca := authority.New(t)
+	l, atServer := listenTLS(t, layer(t, secure.Config{Certificate: ca.Of(t, "127.0.11.61")}))
+	c, err := endpoint.DialTCP(context.Background(), addr("127.0.11.62:0"), l.LocalAddr(), layer(t, secure.Config{Roots: ca.Pool()}))
 	require.NoError(t, err)
 	c.Serve(newRecorder())
 	receive(t, atServer.opened)
@@ -126,21 +127,21 @@ func TestTLSShutdownInOrder(t *testing.T) {
 func TestTLSNeedsCredentials(t *testing.T) {
 	_, err := secure.NewTLS(secure.Config{PSK: shared})
 	require.ErrorContains(t, err, "DTLS only")
-	ca := newAuthority(t)
+	ca := authority.New(t)
 	l, _ := listenTLS(t, layer(t, secure.Config{}))
-	_, err = endpoint.DialTCP(context.Background(), addr("127.0.11.62:0"), l.LocalAddr(), layer(t, secure.Config{Roots: ca.pool()}))
+	_, err = endpoint.DialTCP(context.Background(), addr("127.0.11.62:0"), l.LocalAddr(), layer(t, secure.Config{Roots: ca.Pool()}))
 	require.Error(t, err)
 }
 
 // Case 19, protected: a peer that stops reading costs messages, then the
 // connection, and does not hold up the end.
 func TestTLSSlowPeer(t *testing.T) {
-	ca := newAuthority(t)
-	cfg := layer(t, secure.Config{Certificate: ca.of(t, "127.0.11.61")})
+	ca := authority.New(t)
+	cfg := layer(t, secure.Config{Certificate: ca.Of(t, "127.0.11.61")})
 	cfg.WriteTimeout = 100 * time.Millisecond
 	stall := func(cfg endpoint.TCPConfig) (*endpoint.Conn, *recorder, error) {
 		l, atServer := listenTLS(t, cfg)
-		c, err := tls.Dial("tcp", l.LocalAddr().String(), &tls.Config{RootCAs: ca.pool()})
+		c, err := tls.Dial("tcp", l.LocalAddr().String(), &tls.Config{RootCAs: ca.Pool()})
 		require.NoError(t, err)
 		t.Cleanup(func() { c.Close() })
 		s := receive(t, atServer.opened)
