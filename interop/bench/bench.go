@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"carisma.dev/gateway/interop/cores"
+	"carisma.dev/gateway/interop/faults"
 	"carisma.dev/gateway/vehicles/run"
 )
 
@@ -46,7 +47,7 @@ type Result struct {
 	Changes     []Change      `json:"changes"`
 	Starts      []Start       `json:"starts"`
 	Footprints  []Footprint   `json:"footprints"`
-	Soak        *Soak         `json:"soak,omitempty"`
+	Soak        *faults.Soak  `json:"soak,omitempty"`
 	Aims        []Aim         `json:"aims"`
 	Floors      []Floor       `json:"floors"`
 	Transcoding []Transcoding `json:"transcoding"`
@@ -118,7 +119,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		}
 	}
 	if o.Only == nil || o.Only.MatchString("soak") {
-		soak, err := readSoak(filepath.Join(o.Root, soakFile))
+		soak, err := faults.ReadSoak(filepath.Join(o.Root, soakFile))
 		r.Soak = soak
 		r.judgeSoak()
 		errs = append(errs, err)

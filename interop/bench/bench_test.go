@@ -3,8 +3,6 @@ package bench
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,6 +10,7 @@ import (
 
 	"carisma.dev/gateway/codegen/protos/carismav1"
 	"carisma.dev/gateway/interop/bench/benchv1"
+	"carisma.dev/gateway/interop/faults"
 )
 
 func TestQuantile(t *testing.T) {
@@ -44,16 +43,11 @@ func TestTallyCountsGaps(t *testing.T) {
 }
 
 func TestSoak(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "soak.json")
-	s, err := readSoak(path)
-	require.NoError(t, err)
-	require.Nil(t, s, "none is recorded")
-	require.NoError(t, os.WriteFile(path, []byte(`{"took_s": 3600, "faults": 90, "rounds": 9, "programs": [
-		{"name": "rear/gateway", "lived_s": 3500, "start": {"anon_kib": 1000, "descriptors": 20, "goroutines": 100},
-		 "end": {"anon_kib": 1050, "descriptors": 21, "goroutines": 99}}]}`), 0o600))
-	s, err = readSoak(path)
-	require.NoError(t, err)
-	r := &Result{Soak: s}
+	r := &Result{Soak: &faults.Soak{Took: 3600, Faults: 90, Programs: []*faults.SoakProgram{{
+		Name: "rear/gateway", Lived: 3500,
+		Start: faults.Footprint{AnonKiB: 1024, Descriptors: 20, Goroutines: 100},
+		End:   faults.Footprint{AnonKiB: 1075, Descriptors: 21, Goroutines: 99},
+	}}}}
 	r.judgeSoak()
 	met := map[string]bool{}
 	for _, a := range r.Aims {
@@ -61,9 +55,13 @@ func TestSoak(t *testing.T) {
 	}
 	require.Equal(t, map[string]bool{"anonym": true, "descri": false, "gorout": true}, met)
 
-	require.NoError(t, os.WriteFile(path, []byte(`[`), 0o600))
-	_, err = readSoak(path)
-	require.ErrorContains(t, err, path)
+	var out strings.Builder
+	writeSoak(&out, r.Soak)
+	require.Contains(t, out.String(), "90 faults in 60 minutes")
+	require.Contains(t, out.String(), "\n| rear/gateway | 58 | 1.0 → 1.0 | 20 → 21 | 100 → 99 |\n")
+	out.Reset()
+	writeSoak(&out, nil)
+	require.Contains(t, out.String(), "not recorded")
 }
 
 func TestMarkdown(t *testing.T) {

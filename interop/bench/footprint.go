@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -30,10 +31,10 @@ const (
 )
 
 // footprint measures what gateways, control plane and Envoys take.
-func (o Options) footprint(ctx context.Context, r *run.Runner, result *Result) error {
+func (o Options) footprint(ctx context.Context, r *run.Runner, result *Result) (err error) {
 	c := &clients{r: r, effort: effort{calls: 5 * o.Calls}}
 	far := c.dial(center, r.Egress(center).String())
-	defer func() { _ = c.close() }()
+	defer func() { err = errors.Join(err, c.close()) }()
 	if c.err != nil {
 		return c.err
 	}

@@ -42,9 +42,9 @@ type rated struct {
 func (o Options) load(ctx context.Context, r *run.Runner, result *Result) (err error) {
 	c := &clients{r: r, effort: effort{calls: 5 * o.Calls, warmup: o.Calls}}
 	gateway, plain := c.dial(rear, gatewaySocket(r)), c.dial(rear, plainSocket(r))
-	defer func() { err = errors.Join(err, c.err, c.close()) }()
+	defer func() { err = errors.Join(err, c.close()) }()
 	if c.err != nil {
-		return nil
+		return c.err
 	}
 	w, vs := &watcher{client: gateway}, &vsomeipRates{r: r}
 	for _, instance := range []string{"own", "shared", "vsomeip"} {

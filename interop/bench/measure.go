@@ -58,7 +58,8 @@ type client struct {
 	effort
 }
 
-// clients are connections that are closed together. The first error stays.
+// clients are connections that are closed together. What failed of making them stays
+// in err.
 type clients struct {
 	effort
 

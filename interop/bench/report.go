@@ -41,7 +41,7 @@ func (r *Result) WriteMarkdown(w io.Writer) {
 	table(w, "| idle | RSS MiB | anonymous MiB | CPU % | anonymous after a load, MiB |", r.Footprints, func(f Footprint) string {
 		return fmt.Sprintf("| %s | %.1f | %.1f | %.2f | %.1f |", f.Program, f.RSS, f.Anon, f.CPU, f.Loaded)
 	})
-	r.Soak.writeMarkdown(w)
+	writeSoak(w, r.Soak)
 	table(w, "| transcoding a struct | fields | ns | allocations | protobuf-go's generated code, ns | ratio |", r.Transcoding,
 		func(t Transcoding) string {
 			return fmt.Sprintf("| %s | %d | %.0f | %d | %.0f | %.2f |", t.Direction, t.Fields, t.Nanoseconds, t.Allocations, t.Protobuf, t.Ratio)

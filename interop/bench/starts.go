@@ -50,10 +50,10 @@ func (o Options) starts(ctx context.Context, r *run.Runner, result *Result) (err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c := &clients{r: r}
-	defer func() { err = errors.Join(err, c.err, c.close()) }()
+	defer func() { err = errors.Join(err, c.close()) }()
 	near, far := c.dial(rear, gatewaySocket(r)), c.dial(center, r.Egress(center).String())
 	if c.err != nil {
-		return nil
+		return c.err
 	}
 	for _, path := range []*client{near, far} {
 		if err := retry(ctx, func(ctx context.Context) error { return path.call(ctx, "own") }); err != nil {

@@ -80,9 +80,9 @@ func TestPage(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, have, "make reliability")
-	var soak *faults.Soak
-	if data, err := os.ReadFile("soak.json"); err == nil {
-		require.NoError(t, json.Unmarshal(data, &soak))
+	soak, err := faults.ReadSoak("soak.json")
+	require.NoError(t, err)
+	if soak != nil {
 		require.Empty(t, soak.Failures())
 	}
 	page, err := report.Page(soak)

@@ -2,9 +2,12 @@ package faults
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -34,16 +37,35 @@ type SoakProgram struct {
 	Most  Footprint `json:"most"`  // at any time
 }
 
-// soakSlack is how much anonymous memory a program may have more at the end than
+// ReadSoak returns the result of a long run that is on file, nil where there is none.
+func ReadSoak(path string) (*Soak, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := new(Soak)
+	if err := json.Unmarshal(data, s); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// SoakSlack is how much anonymous memory a program may have more at the end than
 // at the start: Go's heap differs by that from collection to collection.
-const soakSlack = 1.1
+const SoakSlack = 1.1
 
 // Failures lists what piled up, and the bounds that were broken.
 func (s *Soak) Failures() []string {
 	all := slices.Clone(s.Broken)
+	if len(s.Programs) == 0 {
+		all = append(all, "no program was measured")
+	}
 	for _, p := range s.Programs {
 		if p.End.Descriptors > p.Start.Descriptors || p.End.Goroutines > p.Start.Goroutines ||
-			float64(p.End.AnonKiB) > soakSlack*float64(p.Start.AnonKiB) {
+			float64(p.End.AnonKiB) > SoakSlack*float64(p.Start.AnonKiB) {
 			all = append(all, fmt.Sprintf("%s has %+v, it had %+v", p.Name, p.End, p.Start))
 		}
 	}

@@ -161,10 +161,8 @@ func (o *options) renderPage() error {
 
 // write makes the page of a report and of the long run, if there is one on file.
 func (o *options) write(report *faults.Report) error {
-	soak := new(faults.Soak)
-	if err := readJSON(o.soakFile, soak); errors.Is(err, fs.ErrNotExist) {
-		soak = nil
-	} else if err != nil {
+	soak, err := faults.ReadSoak(o.soakFile)
+	if err != nil {
 		return err
 	}
 	page, err := report.Page(soak)
