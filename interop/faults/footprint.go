@@ -2,21 +2,16 @@ package faults
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"carisma.dev/gateway/interop/proc"
 	"carisma.dev/gateway/interop/wait"
 	"carisma.dev/gateway/mesh/config"
+	"carisma.dev/gateway/mesh/gateway"
 )
 
 // Footprint is what a program takes at a moment.
@@ -56,7 +51,7 @@ func (g *Rig) footprints(ctx context.Context) (map[string]Footprint, error) {
 		}
 		f.Descriptors = len(fds)
 		if host, ok := strings.CutSuffix(name, "/gateway"); ok {
-			st, err := g.gatewayStatus(ctx, host)
+			st, err := gateway.FetchStatus(ctx, g.state(host))
 			if err != nil {
 				return nil, err
 			}
@@ -65,80 +60,6 @@ func (g *Rig) footprints(ctx context.Context) (map[string]Footprint, error) {
 		all[name] = f
 	}
 	return all, nil
-}
-
-// gatewayStatus is what the runner reads of a gateway's own status.
-type gatewayStatus struct {
-	NodeID     string `json:"node_id"`
-	Epoch      uint64 `json:"epoch"`
-	Goroutines int    `json:"goroutines"`
-	Central    link   `json:"control_plane"`
-	ADS        link   `json:"ads"`
-}
-
-// link is a connection to the control plane.
-type link struct {
-	Connected bool      `json:"connected"`
-	Since     time.Time `json:"since"`
-}
-
-// connected waits until every gateway and proxy that lost the control plane has it, and
-// notes how long after its start that was.
-func (g *Rig) connected(ctx context.Context, s *Step, start time.Time, r *Result) error {
-	within := s.Connected
-	r.ConnectedBound = ms(within)
-	ctx, cancel := context.WithTimeout(ctx, calmAfter)
-	defer cancel()
-	for {
-		nodes, err := g.nodes(ctx)
-		if err != nil {
-			return err
-		}
-		all, last := true, start
-		for name, n := range nodes {
-			if len(s.Nodes) > 0 && !slices.Contains(s.Nodes, name) {
-				continue
-			}
-			for _, l := range []link{n.Central, n.ADS} {
-				all = all && l.Connected && l.Since.After(start)
-				if l.Since.After(last) {
-					last = l.Since
-				}
-			}
-		}
-		if all {
-			if r.Connected = ms(last.Sub(start)); last.Sub(start) > within {
-				return fmt.Errorf("all are connected after %.0f ms", r.Connected)
-			}
-			return nil
-		}
-		if err := wait.For(ctx, lookInterval); err != nil {
-			return errors.New("not all have the control plane again")
-		}
-	}
-}
-
-func (g *Rig) gatewayStatus(ctx context.Context, host string) (gatewayStatus, error) {
-	socket := filepath.Join(g.state(host), "admin.sock")
-	client := &http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		},
-	}}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	var s gatewayStatus
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://gateway/status", nil)
-	if err != nil {
-		return s, err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return s, err
-	}
-	defer resp.Body.Close()
-	return s, json.NewDecoder(resp.Body).Decode(&s)
 }
 
 // peaks samples the anonymous memory of programs until the function it returns is

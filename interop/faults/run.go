@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"carisma.dev/gateway/mesh/gateway"
 )
 
 // Result is what one scenario gave.
@@ -140,7 +142,7 @@ func (g *Rig) concerned(sc *Scenario, load string) *Concerned {
 
 // state is what is compared before and after a scenario.
 type state struct {
-	nodes map[string]gatewayStatus
+	nodes map[string]*gateway.Status
 	foot  map[string]Footprint
 	peaks func() map[string]int
 }
@@ -160,18 +162,6 @@ func (g *Rig) before(ctx context.Context, sc *Scenario) (s state, err error) {
 		s.peaks = g.peaks(ctx, names)
 	}
 	return s, nil
-}
-
-func (g *Rig) nodes(ctx context.Context) (map[string]gatewayStatus, error) {
-	all := map[string]gatewayStatus{}
-	for _, h := range g.runner.Vehicle().HPCs() {
-		st, err := g.gatewayStatus(ctx, h.Name)
-		if err != nil {
-			return nil, err
-		}
-		all[h.Name] = st
-	}
-	return all, nil
 }
 
 // after judges what is no load's.

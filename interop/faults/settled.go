@@ -9,8 +9,6 @@ import (
 
 	"carisma.dev/gateway/interop/wait"
 	"carisma.dev/gateway/mesh/api/meshv1"
-	"carisma.dev/gateway/mesh/config"
-	"carisma.dev/gateway/mesh/gateway"
 )
 
 // settled waits until one node alone serves an instance, others stand by, and
@@ -89,31 +87,4 @@ func (g *Rig) resolve(program string) string {
 		return node + "/" + what
 	}
 	return program
-}
-
-// add adds a native service to a node, and waits until all proxies have it.
-func (g *Rig) add(ctx context.Context, s *Service) error {
-	service := config.Service{Interface: s.Interface, Instance: s.Instance, Address: s.Address}
-	return g.change(s, func(told func(gateway.Step)) error {
-		return gateway.AddService(ctx, g.state(s.Host), service, calmAfter, told)
-	})
-}
-
-// remove takes a native service from a node, without a failed call.
-func (g *Rig) remove(ctx context.Context, s *Service) error {
-	return g.change(s, func(told func(gateway.Step)) error {
-		return gateway.RemoveService(ctx, g.state(s.Host), s.Name, s.Drain, told)
-	})
-}
-
-func (g *Rig) change(s *Service, do func(func(gateway.Step)) error) (err error) {
-	late := do(func(step gateway.Step) {
-		if len(step.Late) > 0 {
-			err = fmt.Errorf("%s at %s: %s: %v did not acknowledge", s.Name, s.Host, step.Name, step.Late)
-		}
-	})
-	if late != nil {
-		return late
-	}
-	return err
 }
