@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"carisma.dev/gateway/someip"
-	"carisma.dev/gateway/someip/internal/seed"
+	"carisma.dev/gateway/someip/internal/corpus"
 )
 
 func FuzzParseMessage(f *testing.F) {
@@ -13,7 +13,7 @@ func FuzzParseMessage(f *testing.F) {
 	f.Add([]byte(someip.ClientCookie))
 	f.Add([]byte(someip.ServerCookie))
 	f.Add(append(bytes.Clone(golden), golden...))
-	for _, b := range seed.Messages(f, 64, nil) {
+	for _, b := range corpus.Messages(f, 64, nil) {
 		f.Add(b)
 	}
 	for _, length := range []byte{0, 7, 8, 0xFF} {

@@ -1,17 +1,15 @@
 package someip_test
 
 import (
-	"cmp"
 	"encoding/hex"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/internal/corpus"
 )
 
 // headerVector is a message as another implementation reads it.
@@ -49,12 +47,7 @@ func TestVectors(t *testing.T) {
 			Messages []headerVector
 		} `json:"tcp_stream"`
 	}
-	path := filepath.Join(cmp.Or(os.Getenv("CARISMA_CORPUS"), "../../shared/corpus"), "vectors/pysomeip/pysomeip-header-sd.json")
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Skipf("no corpus of test vectors (set CARISMA_CORPUS): %v", err)
-	}
-	require.NoError(t, json.Unmarshal(b, &file))
+	require.NoError(t, json.Unmarshal(corpus.Read(t, "vectors/pysomeip/pysomeip-header-sd.json"), &file))
 	require.NotEmpty(t, file.Valid)
 	require.NotEmpty(t, file.Invalid)
 

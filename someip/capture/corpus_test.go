@@ -2,7 +2,6 @@ package capture_test
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"io/fs"
@@ -18,18 +17,9 @@ import (
 
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/capture"
+	"carisma.dev/gateway/someip/internal/corpus"
 	"carisma.dev/gateway/someip/sd"
 )
-
-// corpus returns the path of something in the corpus of captures.
-func corpus(t *testing.T, name string) string {
-	t.Helper()
-	path := filepath.Join(cmp.Or(os.Getenv("CARISMA_CORPUS"), "../../../shared/corpus"), name)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("no corpus of captures (set CARISMA_CORPUS): %v", err)
-	}
-	return path
-}
 
 func readFile(t *testing.T, path string) []byte {
 	t.Helper()
@@ -52,7 +42,7 @@ var messagesOf = map[string]int{
 // messages encode to the byte.
 func TestCorpusCaptures(t *testing.T) {
 	seen := 0
-	require.NoError(t, filepath.WalkDir(corpus(t, "pcap"), func(path string, d fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir(corpus.Path(t, "pcap"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -97,7 +87,7 @@ func roundTrip(t *testing.T, m someip.Message) {
 
 // The single frames of the corpus, hexadecimal text, as a capture.
 func TestCorpusFrames(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join(corpus(t, "frames"), "*", "*.dat"))
+	paths, err := filepath.Glob(filepath.Join(corpus.Path(t, "frames"), "*", "*.dat"))
 	require.NoError(t, err)
 	require.Len(t, paths, 4)
 	var frames [][]byte
@@ -123,7 +113,7 @@ func TestCorpusFrames(t *testing.T) {
 // of its own. The fourth has an unknown event, the third a major of 3, the last a
 // Length beyond its end: framing is all that is judged here.
 func TestCorpusTrace(t *testing.T) {
-	b := readFile(t, corpus(t, "frames/chipmunk/someip.dlt"))
+	b := corpus.Read(t, "frames/chipmunk/someip.dlt")
 	var whole, short int
 	for i := range b[:len(b)-8] {
 		if !bytes.Equal(b[i+1:i+3], []byte{0x80, 0x05}) && !bytes.Equal(b[i+1:i+3], []byte{0x80, 0x06}) || b[i-1] != 0 {
@@ -153,7 +143,7 @@ type fieldList struct {
 
 func fieldLists(t *testing.T, name string) (all []fieldList) {
 	t.Helper()
-	require.NoError(t, json.Unmarshal(readFile(t, corpus(t, "pcap-text/"+name)), &all))
+	require.NoError(t, json.Unmarshal(corpus.Read(t, "pcap-text/"+name), &all))
 	require.NotEmpty(t, all)
 	return all
 }
@@ -218,7 +208,7 @@ func putText(sets map[string]map[string]bool, name, v string) {
 
 // The field list of a whole session, requests and what comes back.
 func TestCorpusFieldsOfSession(t *testing.T) {
-	records, _, err := read(t, readFile(t, corpus(t, "pcap/someip-llm-fuzzer/playground_seed.pcapng")), capture.Config{})
+	records, _, err := read(t, corpus.Read(t, "pcap/someip-llm-fuzzer/playground_seed.pcapng"), capture.Config{})
 	require.NoError(t, err)
 	const service = 31000
 	for _, list := range fieldLists(t, "someip-llm-fuzzer/playground_fields.json") {
@@ -259,7 +249,7 @@ func TestCorpusFieldsOfRequest(t *testing.T) {
 	require.Empty(t, rest)
 	require.Equal(t, m, got)
 
-	records, _, err := read(t, readFile(t, corpus(t, "pcap/someip-protocol-fuzzer/vsomeip_ground_truth_2022.pcapng")), capture.Config{})
+	records, _, err := read(t, corpus.Read(t, "pcap/someip-protocol-fuzzer/vsomeip_ground_truth_2022.pcapng"), capture.Config{})
 	require.NoError(t, err)
 	require.True(t, slices.ContainsFunc(records, func(r capture.Record) bool { return bytes.Equal(r.Bytes, b) }))
 }

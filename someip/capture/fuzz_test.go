@@ -9,7 +9,7 @@ import (
 
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/capture"
-	"carisma.dev/gateway/someip/internal/seed"
+	"carisma.dev/gateway/someip/internal/corpus"
 )
 
 // FuzzReader: whatever the file, the reader ends, every record is bytes of a frame,
@@ -23,7 +23,7 @@ func FuzzReader(f *testing.F) {
 	f.Add(pcap(f, layers.LinkTypeEthernet,
 		tcp(f, client, server, 99, "S", nil), tcp(f, client, server, 110, "", two[10:]), tcp(f, client, server, 100, "", two[:10]),
 		tcp(f, client, server, 200, "", []byte(someip.ClientCookie)), tcp(f, client, server, 300, "F", one)))
-	for _, b := range append(seed.Files(f, "pcap", 8<<10), seed.Files(f, "frames", 8<<10)...) {
+	for _, b := range append(corpus.Files(f, "pcap", 8<<10), corpus.Files(f, "frames", 8<<10)...) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {

@@ -1,28 +1,15 @@
 package e2e_test
 
 import (
-	"cmp"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"carisma.dev/gateway/someip/e2e"
+	"carisma.dev/gateway/someip/internal/corpus"
 )
-
-// corpus reads a file of foreign test vectors into v.
-func corpus(t *testing.T, name string, v any) {
-	t.Helper()
-	root := cmp.Or(os.Getenv("CARISMA_CORPUS"), "../../../shared/corpus")
-	b, err := os.ReadFile(filepath.Join(root, "vectors", name))
-	if err != nil {
-		t.Skipf("no corpus of test vectors (set CARISMA_CORPUS): %v", err)
-	}
-	require.NoError(t, json.Unmarshal(b, v))
-}
 
 func number(t *testing.T, s string) uint32 {
 	t.Helper()
@@ -48,7 +35,7 @@ func TestCorpusVectors(t *testing.T) {
 			Valid      bool
 		}
 	}
-	corpus(t, "autosar-e2e/e2e-profiles.json", &file)
+	require.NoError(t, json.Unmarshal(corpus.Read(t, "vectors/autosar-e2e/e2e-profiles.json"), &file))
 	require.NotEmpty(t, file.Vectors)
 	byName := map[string]e2e.Profile{}
 	for _, p := range profiles {
@@ -108,7 +95,7 @@ func TestCorpusVsomeipP04(t *testing.T) {
 		Upper    string   `json:"someip_header_upper_8_bytes"`
 		Payloads []string `json:"event_payloads"`
 	}
-	corpus(t, "vsomeip/vsomeip-e2e-p04.json", &file)
+	require.NoError(t, json.Unmarshal(corpus.Read(t, "vectors/vsomeip/vsomeip-e2e-p04.json"), &file))
 	config, err := e2e.Config{Profile: e2e.P04, DataID: 0x2D, MaxDelta: 1}.ForVsomeip(1)
 	require.NoError(t, err)
 	checker, err := e2e.NewChecker(config)

@@ -1,18 +1,17 @@
 package e2e
 
 import (
-	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"hash/crc32"
 	"hash/crc64"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"carisma.dev/gateway/someip/internal/corpus"
 )
 
 // E2E-2.
@@ -28,13 +27,8 @@ func TestCRCCheckValues(t *testing.T) {
 // E2E-2: the samples of another implementation. Those of CRC-16/ARC belong to a CRC
 // that no profile here has.
 func TestCRCSamples(t *testing.T) {
-	path := filepath.Join(cmp.Or(os.Getenv("CARISMA_CORPUS"), "../../../shared/corpus"), "vectors/autosar-e2e/autosar-crc-samples.json")
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Skipf("no corpus of test vectors (set CARISMA_CORPUS): %v", err)
-	}
 	var file struct{ Samples []map[string]string }
-	require.NoError(t, json.Unmarshal(b, &file))
+	require.NoError(t, json.Unmarshal(corpus.Read(t, "vectors/autosar-e2e/autosar-crc-samples.json"), &file))
 	require.NotEmpty(t, file.Samples)
 	for _, sample := range file.Samples {
 		data, err := hex.DecodeString(sample["data"])

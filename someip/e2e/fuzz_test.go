@@ -7,7 +7,7 @@ import (
 
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/e2e"
-	"carisma.dev/gateway/someip/internal/seed"
+	"carisma.dev/gateway/someip/internal/corpus"
 )
 
 // FuzzCheck gives a checker any bytes, and any message through a protector.
@@ -27,7 +27,7 @@ func FuzzCheck(f *testing.F) {
 		f.Add(uint8(i), uint8(0), msg)
 		f.Add(uint8(i), uint8(4), msg)
 	}
-	for i, b := range append(seed.Texts(f, "vectors/autosar-e2e"), seed.Texts(f, "vectors/vsomeip")...) {
+	for i, b := range append(corpus.Texts(f, "vectors/autosar-e2e"), corpus.Texts(f, "vectors/vsomeip")...) {
 		f.Add(uint8(i), uint8(0), b)
 	}
 	f.Fuzz(func(t *testing.T, selector, offset uint8, data []byte) {

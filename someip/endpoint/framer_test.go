@@ -9,7 +9,7 @@ import (
 
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/endpoint"
-	"carisma.dev/gateway/someip/internal/seed"
+	"carisma.dev/gateway/someip/internal/corpus"
 )
 
 func message(payload string) []byte {
@@ -120,7 +120,7 @@ func FuzzFramer(f *testing.F) {
 	f.Add(bytes.Join([][]byte{[]byte(someip.ClientCookie), {1, 2, 3}, []byte(someip.ClientCookie), message("x")}, nil), uint8(1), false)
 	f.Add(append(message("a"), 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5, 0xA5), uint8(16), true)
 	var all []byte
-	for i, b := range seed.Messages(f, 32, nil) {
+	for i, b := range corpus.Messages(f, 32, nil) {
 		all = append(all, b...)
 		f.Add(b, uint8(i), i%2 == 0)
 	}

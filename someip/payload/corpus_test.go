@@ -4,27 +4,18 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"carisma.dev/gateway/someip/internal/corpus"
 	"carisma.dev/gateway/someip/payload"
 )
 
 // readVectors reads a file of vectors from the corpus.
 func readVectors(t *testing.T, name string, into any) {
 	t.Helper()
-	corpus := os.Getenv("CARISMA_CORPUS")
-	if corpus == "" {
-		corpus = filepath.Join("..", "..", "..", "shared", "corpus")
-	}
-	b, err := os.ReadFile(filepath.Join(corpus, "vectors", name))
-	if err != nil {
-		t.Skipf("no corpus (CARISMA_CORPUS): %v", err)
-	}
-	require.NoError(t, json.Unmarshal(b, into))
+	require.NoError(t, json.Unmarshal(corpus.Read(t, "vectors/"+name), into))
 }
 
 // numbers are the layouts of the vectors' scalar types.

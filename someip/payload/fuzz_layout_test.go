@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"carisma.dev/gateway/someip/internal/seed"
+	"carisma.dev/gateway/someip/internal/corpus"
 	"carisma.dev/gateway/someip/payload"
 )
 
@@ -94,7 +94,7 @@ func FuzzLayout(f *testing.F) {
 		}
 		f.Add([]byte{byte(i), byte(i * 5), byte(i * 11), byte(i * 3), byte(i * 7)}, b)
 	}
-	for i, b := range append(seed.Texts(f, "vectors/serde_someip"), seed.Texts(f, "vectors/pysomeiptlv")...) {
+	for i, b := range append(corpus.Texts(f, "vectors/serde_someip"), corpus.Texts(f, "vectors/pysomeiptlv")...) {
 		f.Add([]byte{byte(i), byte(i * 5), byte(i * 11), byte(i * 3), byte(i * 7)}, b)
 	}
 	f.Fuzz(func(t *testing.T, form, b []byte) {

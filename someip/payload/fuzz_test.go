@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"carisma.dev/gateway/someip/internal/seed"
+	"carisma.dev/gateway/someip/internal/corpus"
 	"carisma.dev/gateway/someip/payload"
 )
 
@@ -30,7 +30,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		f.Add(uint8(i), b)
 	}
-	for i, b := range append(seed.Texts(f, "vectors/serde_someip"), seed.Texts(f, "vectors/pysomeiptlv")...) {
+	for i, b := range append(corpus.Texts(f, "vectors/serde_someip"), corpus.Texts(f, "vectors/pysomeiptlv")...) {
 		f.Add(uint8(i), b)
 	}
 	f.Fuzz(func(t *testing.T, which uint8, b []byte) {

@@ -9,7 +9,7 @@ import (
 
 	"carisma.dev/gateway/someip"
 	"carisma.dev/gateway/someip/e2e"
-	"carisma.dev/gateway/someip/internal/seed"
+	"carisma.dev/gateway/someip/internal/corpus"
 	"carisma.dev/gateway/someip/runtime"
 	"carisma.dev/gateway/someip/someiptest"
 	"carisma.dev/gateway/someip/tp"
@@ -25,7 +25,7 @@ func FuzzReceive(f *testing.F) {
 	f.Add(someip.NewNotification(key.Service, event, key.Major, 1, []byte("x")).Append(nil))
 	f.Add(someip.Header{Service: key.Service, Method: echo, Client: 0x1120, Session: 1}.Response([]byte("y")).Append(nil))
 	f.Add([]byte(someip.ClientCookie))
-	for _, b := range seed.Messages(f, 32, nil) {
+	for _, b := range corpus.Messages(f, 32, nil) {
 		f.Add(b)
 	}
 
@@ -87,7 +87,7 @@ func FuzzReceiveDeployed(f *testing.F) {
 	f.Add(first)
 	second, _ := seg.Append(nil)
 	f.Add(append(second, first...))
-	for _, b := range seed.Messages(f, 16, func(m someip.Message) bool { return m.Type.TP() }) {
+	for _, b := range corpus.Messages(f, 16, func(m someip.Message) bool { return m.Type.TP() }) {
 		f.Add(b)
 	}
 

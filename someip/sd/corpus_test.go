@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/internal/corpus"
 	"carisma.dev/gateway/someip/sd"
 )
 
@@ -18,16 +19,9 @@ import (
 // encodes to the same bytes. They are found by their message id: the payload of a
 // datagram is contiguous in a capture file.
 func TestCorpusMessages(t *testing.T) {
-	root := os.Getenv("CARISMA_CORPUS")
-	if root == "" {
-		root = filepath.Join("..", "..", "..", "shared", "corpus")
-	}
-	if _, err := os.Stat(root); err != nil {
-		t.Skipf("no corpus at %s (CARISMA_CORPUS): %v", root, err)
-	}
 	found := 0
 	for _, kind := range []string{"pcap", "frames"} {
-		require.NoError(t, filepath.WalkDir(filepath.Join(root, kind), func(path string, d fs.DirEntry, err error) error {
+		require.NoError(t, filepath.WalkDir(corpus.Path(t, kind), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
 			}

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"carisma.dev/gateway/someip"
-	"carisma.dev/gateway/someip/internal/seed"
+	"carisma.dev/gateway/someip/internal/corpus"
 	"carisma.dev/gateway/someip/sd"
 )
 
 // discovery returns the service discovery messages of the corpus.
 func discovery(f *testing.F) [][]byte {
 	f.Helper()
-	return seed.Messages(f, 64, func(m someip.Message) bool { return m.Service == someip.ServiceSD })
+	return corpus.Messages(f, 64, func(m someip.Message) bool { return m.Service == someip.ServiceSD })
 }
 
 func FuzzParse(f *testing.F) {

@@ -1,12 +1,9 @@
 package sd_test
 
 import (
-	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
@@ -14,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/internal/corpus"
 	"carisma.dev/gateway/someip/sd"
 )
 
@@ -41,12 +39,7 @@ type vectorFile struct {
 
 func vectors(t *testing.T) (file vectorFile) {
 	t.Helper()
-	path := filepath.Join(cmp.Or(os.Getenv("CARISMA_CORPUS"), "../../../shared/corpus"), "vectors/pysomeip/pysomeip-header-sd.json")
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Skipf("no corpus of test vectors (set CARISMA_CORPUS): %v", err)
-	}
-	require.NoError(t, json.Unmarshal(b, &file))
+	require.NoError(t, json.Unmarshal(corpus.Read(t, "vectors/pysomeip/pysomeip-header-sd.json"), &file))
 	return file
 }
 

@@ -2,28 +2,16 @@ package tp_test
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"encoding/hex"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"carisma.dev/gateway/someip"
+	"carisma.dev/gateway/someip/internal/corpus"
 	"carisma.dev/gateway/someip/tp"
 )
-
-func corpus(t *testing.T, name string) []byte {
-	t.Helper()
-	root := cmp.Or(os.Getenv("CARISMA_CORPUS"), "../../../shared/corpus")
-	b, err := os.ReadFile(filepath.Join(root, name))
-	if err != nil {
-		t.Skipf("no corpus of captures (set CARISMA_CORPUS): %v", err)
-	}
-	return b
-}
 
 // udpOf returns the payload of a UDP datagram in an Ethernet frame.
 func udpOf(t *testing.T, frame []byte) []byte {
@@ -65,7 +53,7 @@ func reassembled(t *testing.T, datagrams [][]byte) {
 }
 
 func TestCorpusPcap(t *testing.T) {
-	b := corpus(t, "pcap/nDPI/someip-tp.pcap")
+	b := corpus.Read(t, "pcap/nDPI/someip-tp.pcap")
 	const fileHeader, recordHeader = 24, 16
 	require.Equal(t, uint32(0xA1B2C3D4), binary.LittleEndian.Uint32(b))
 	var datagrams [][]byte
@@ -84,7 +72,7 @@ func TestCorpusFrames(t *testing.T) {
 	for name, want := range map[string]tp.Header{
 		"SomeIpTp1.dat": {More: true}, "SomeIpTp2.dat": {Offset: 91872},
 	} {
-		frame, err := hex.DecodeString(string(bytes.TrimSpace(corpus(t, "frames/PcapPlusPlus/"+name))))
+		frame, err := hex.DecodeString(string(bytes.TrimSpace(corpus.Read(t, "frames/PcapPlusPlus/"+name))))
 		require.NoError(t, err)
 		m := parse(t, udpOf(t, frame))
 		require.True(t, m.Type.TP())

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"carisma.dev/gateway/someip"
-	"carisma.dev/gateway/someip/internal/seed"
+	"carisma.dev/gateway/someip/internal/corpus"
 	"carisma.dev/gateway/someip/tp"
 )
 
@@ -28,7 +28,7 @@ func FuzzReceive(f *testing.F) {
 		}
 	}
 	var segments []byte
-	for i, b := range seed.Messages(f, 32, func(m someip.Message) bool { return m.Type.TP() }) {
+	for i, b := range corpus.Messages(f, 32, func(m someip.Message) bool { return m.Type.TP() }) {
 		segments = append(segments, b...)
 		f.Add(uint8(i), b)
 	}

@@ -1,4 +1,4 @@
-package seed_test
+package corpus_test
 
 import (
 	"os"
@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"carisma.dev/gateway/someip"
-	"carisma.dev/gateway/someip/internal/seed"
+	"carisma.dev/gateway/someip/internal/corpus"
 )
 
 // What stands in captures, in hexadecimal frames and in vectors is found, each kind once.
 func TestMessages(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("CARISMA_CORPUS", dir)
-	require.Empty(t, seed.Messages(t, 10, nil), "no corpus")
+	require.Empty(t, corpus.Messages(t, 10, nil), "no corpus")
 	write := func(name, content string) {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
@@ -27,9 +27,9 @@ func TestMessages(t *testing.T) {
 	write("frames/peer/b.dat", "0003800100000008000000010101020000\n")
 	write("vectors/pysomeip/c.json", `{"a": [{"bytes": "00 04 8001 00000008 00000001 01010200"}], "n": 1}`)
 
-	require.Len(t, seed.Messages(t, 10, nil), 4)
-	require.Len(t, seed.Messages(t, 2, nil), 2)
-	require.Equal(t, [][]byte{two.Append(nil)}, seed.Messages(t, 10, func(m someip.Message) bool { return m.Service == 2 }))
-	require.Len(t, seed.Texts(t, "vectors"), 1)
-	require.Len(t, seed.Files(t, "pcap", 10), 0, "too long")
+	require.Len(t, corpus.Messages(t, 10, nil), 4)
+	require.Len(t, corpus.Messages(t, 2, nil), 2)
+	require.Equal(t, [][]byte{two.Append(nil)}, corpus.Messages(t, 10, func(m someip.Message) bool { return m.Service == 2 }))
+	require.Len(t, corpus.Texts(t, "vectors"), 1)
+	require.Len(t, corpus.Files(t, "pcap", 10), 0, "too long")
 }

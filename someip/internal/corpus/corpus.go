@@ -1,12 +1,11 @@
-// Package seed finds inputs for fuzz targets in the corpus: the captures, frames and
-// vectors of other implementations in the directory that CARISMA_CORPUS names. Where
-// there is no corpus it finds none, and a target has the inputs it wrote itself. Nothing
-// of the corpus becomes a file here: what the fuzzer keeps of it stays in Go's cache.
-package seed
+// Package corpus finds the captures, frames and vectors of other implementations in the
+// directory that CARISMA_CORPUS names, for tests and as inputs of fuzz targets. Where
+// there is none a test is skipped, and a fuzz target has the inputs it wrote itself.
+// Nothing of the corpus becomes a file here: what the fuzzer keeps of it stays in Go's
+// cache.
+package corpus
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"io/fs"
@@ -14,8 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"carisma.dev/gateway/someip"
 )
 
 // root returns the directory of the corpus, that beside the module without other word.
@@ -35,6 +32,28 @@ func root(tb testing.TB) string {
 		dir = filepath.Dir(dir)
 	}
 	return ""
+}
+
+// Path returns where a file or directory of the corpus is, and skips the test if it is
+// not there.
+func Path(tb testing.TB, name string) string {
+	tb.Helper()
+	path := filepath.Join(root(tb), name)
+	if _, err := os.Stat(path); err != nil {
+		tb.Skipf("no corpus (set CARISMA_CORPUS): %v", err)
+	}
+	return path
+}
+
+// Read returns the content of a file of the corpus, and skips the test if it is not
+// there.
+func Read(tb testing.TB, name string) []byte {
+	tb.Helper()
+	b, err := os.ReadFile(Path(tb, name))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
 }
 
 // Files returns the content of the files of at most limit bytes below a directory of the
@@ -69,58 +88,6 @@ func ends(path string, endings []string) bool {
 		}
 	}
 	return len(endings) == 0
-}
-
-// Messages returns the messages in the captures, frames and vectors that choose wants (nil:
-// all): one of each message id, type, return code and size, and at most limit. They are
-// found by their header, as the payload of a frame is contiguous in a capture; what is
-// taken for a message and is none does no harm as a seed.
-func Messages(tb testing.TB, limit int, choose func(someip.Message) bool) (messages [][]byte) {
-	tb.Helper()
-	type kind struct {
-		service, method uint16
-		mt              someip.MessageType
-		code            someip.ReturnCode
-		size            int
-	}
-	seen := map[kind]bool{}
-	look := func(b []byte) {
-		for len(b) >= someip.HeaderSize && len(messages) < limit {
-			m, rest, ok := message(b)
-			k := kind{m.Service, m.Method, m.Type, m.Code, len(m.Payload)}
-			if !ok {
-				b = b[1:]
-				continue
-			}
-			if !seen[k] && (choose == nil || choose(m)) {
-				seen[k] = true
-				messages = append(messages, bytes.Clone(b[:len(b)-len(rest)]))
-			}
-			b = rest
-		}
-	}
-	for _, b := range Files(tb, "frames", 1<<20, ".dat") {
-		if raw, err := hex.DecodeString(string(bytes.TrimSpace(b))); err == nil {
-			look(raw)
-		}
-	}
-	for _, b := range Texts(tb, "vectors/pysomeip") {
-		look(b)
-	}
-	for _, b := range Files(tb, "pcap", 1<<20, ".pcap", ".pcapng") {
-		look(b)
-	}
-	return messages
-}
-
-// message takes one that begins with b, if it looks like one: more than a header by itself.
-func message(b []byte) (m someip.Message, rest []byte, ok bool) {
-	const longest = 1500
-	if b[12] != someip.ProtocolVersion || binary.BigEndian.Uint32(b[4:]) > longest {
-		return m, nil, false
-	}
-	m, rest, err := someip.ParseMessage(b)
-	return m, rest, err == nil && m.Service != 0 && m.Validate() == nil
 }
 
 // Texts returns the bytes of every hexadecimal text of two bytes or more in the JSON files
