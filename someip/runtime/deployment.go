@@ -169,7 +169,8 @@ func (t *traits) handled(size int) bool {
 	return t != nil && (t.tp != nil || t.waits() && size <= someip.MaxUDPDatagram)
 }
 
-// wiringOf returns the wiring of an instance, new. n.mu is held.
+// wiringOf returns the wiring of an instance, new. The first that collects messages
+// starts what has them leave. n.mu is held, and n is not closed.
 func (n *Network) wiringOf(key InstanceKey) (*wiring, error) {
 	w, err := n.compile(n.deploymentOf(key), key)
 	if err == nil && w.collects() && !n.trains.used.Swap(true) {
