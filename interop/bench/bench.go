@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 
+	"carisma.dev/gateway/interop/aims"
 	"carisma.dev/gateway/interop/cores"
 	"carisma.dev/gateway/interop/faults"
 	"carisma.dev/gateway/vehicles/run"
@@ -28,15 +29,6 @@ type Options struct {
 	Progress io.Writer
 }
 
-// Aim is a comparison that the project has set itself.
-type Aim struct {
-	What  string  `json:"what"`
-	Value float64 `json:"value"`
-	Limit float64 `json:"limit"`
-	Least bool    `json:"least"` // the limit is the least value, else the largest
-	Met   bool    `json:"met"`
-}
-
 // Result is what a run measured.
 type Result struct {
 	// Busy is how many programs the machine ran or had waiting when the run began: its
@@ -48,17 +40,9 @@ type Result struct {
 	Starts      []Start       `json:"starts"`
 	Footprints  []Footprint   `json:"footprints"`
 	Soak        *faults.Soak  `json:"soak,omitempty"`
-	Aims        []Aim         `json:"aims"`
+	Aims        aims.Aims     `json:"aims"`
 	Floors      []Floor       `json:"floors"`
 	Transcoding []Transcoding `json:"transcoding"`
-}
-
-func (r *Result) atMost(what string, value, limit float64) {
-	r.Aims = append(r.Aims, Aim{What: what, Value: value, Limit: limit, Met: value <= limit})
-}
-
-func (r *Result) atLeast(what string, value, limit float64) {
-	r.Aims = append(r.Aims, Aim{What: what, Value: value, Limit: limit, Least: true, Met: value >= limit})
 }
 
 // Floor is what an aim compares with, of the parts that the gateway is made of and

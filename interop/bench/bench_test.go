@@ -69,8 +69,8 @@ func TestMarkdown(t *testing.T) {
 		Loads:   []Load{{What: "a path", Unit: "calls/s", Rate: 200, Rounds: []float64{100, 300, 200}, Vsomeip: 2}},
 		Changes: []Change{{What: endpointChange, Services: 500, P50: 1, P99: 2}},
 	}
-	r.atLeast("a rate", 1.5, 2)
-	r.atMost("a time", 1.5, 2)
+	r.Aims.AtLeast("a rate", 1.5, 2)
+	r.Aims.AtMost("a time", 1.5, 2)
 	var out strings.Builder
 	r.WriteMarkdown(&out)
 	require.Contains(t, out.String(), "| a rate | at least | 2 | 1.50 | missed |\n| a time | at most | 2 | 1.50 | met |\n")

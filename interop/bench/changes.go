@@ -181,7 +181,7 @@ func (r *Result) judgeChanges() {
 		limit float64
 	}{{endpointChange, 8}, {serviceChange, 20}} {
 		for _, services := range []int{2, 500} {
-			r.atMost(fmt.Sprintf("%s → ACK of both Envoys, %d services, p99, ms", k.what, services), at[k.what][services].P99, k.limit)
+			r.Aims.AtMost(fmt.Sprintf("%s → ACK of both Envoys, %d services, p99, ms", k.what, services), at[k.what][services].P99, k.limit)
 		}
 	}
 }

@@ -79,8 +79,8 @@ func (o Options) footprint(ctx context.Context, r *run.Runner, result *Result) (
 		}
 		fmt.Fprintf(o.Progress, "%-22s RSS %5.1f MiB, anonymous %5.1f, %5.1f after a load, idle CPU %.2f %%\n", f.Program, f.RSS, f.Anon, f.Loaded, f.CPU)
 		if strings.HasPrefix(f.Program, "gateway") {
-			result.atMost(f.Program+", anonymous memory, MiB", f.Anon, 20)
-			result.atMost(f.Program+", idle CPU, %", f.CPU, 0.5)
+			result.Aims.AtMost(f.Program+", anonymous memory, MiB", f.Anon, 20)
+			result.Aims.AtMost(f.Program+", idle CPU, %", f.CPU, 0.5)
 		}
 	}
 	result.Footprints = append(result.Footprints, all...)

@@ -78,13 +78,13 @@ func (o Options) load(ctx context.Context, r *run.Runner, result *Result) (err e
 	}
 	result.Loads = append(append(result.Loads, calls...), events...)
 	vsomeip, plainCall, own, bridged := calls[0], calls[1], calls[2], calls[3]
-	result.atLeast("calls in flight through the gateway, over vsomeip's", bridged.Vsomeip, 2)
-	result.atLeast("calls in flight through the gateway, over plain grpc-go's", bridged.Plain, 0.6)
+	result.Aims.AtLeast("calls in flight through the gateway, over vsomeip's", bridged.Vsomeip, 2)
+	result.Aims.AtLeast("calls in flight through the gateway, over plain grpc-go's", bridged.Plain, 0.6)
 	both := 1 / (1/plainCall.Rate + 1/own.Rate) // of processor time, which is what there is too little of
 	result.floor("calls in flight: plain gRPC and our SOME/IP call, one inside the other, over vsomeip's", both/vsomeip.Rate)
 	result.floor("calls in flight: plain gRPC and our SOME/IP call, one inside the other, over plain grpc-go's", both/plainCall.Rate)
 	result.floor("events: a plain gRPC stream over vsomeip's events", events[1].Vsomeip)
-	result.atLeast("events through the gateway, over vsomeip's", events[2].Vsomeip, 5)
+	result.Aims.AtLeast("events through the gateway, over vsomeip's", events[2].Vsomeip, 5)
 	return nil
 }
 

@@ -112,11 +112,11 @@ func (r *Result) roundTrips(paths []path, measured map[string][]Times) {
 		r.Rows = append(r.Rows, row)
 	}
 	base := medians[pathVsomeip]
-	r.atMost("round trip gRPC → gateway → our ECU, over vsomeip's", medians[pathBridge]/base, 0.75)
-	r.atMost("round trip gRPC → gateway → vsomeip ECU, over vsomeip's", medians[pathBridgeVs]/base, 1.15)
+	r.Aims.AtMost("round trip gRPC → gateway → our ECU, over vsomeip's", medians[pathBridge]/base, 0.75)
+	r.Aims.AtMost("round trip gRPC → gateway → vsomeip ECU, over vsomeip's", medians[pathBridgeVs]/base, 1.15)
 	r.floor("round trip: plain gRPC and our SOME/IP call, one inside the other, over vsomeip's", (medians[pathPlain]+medians[pathOwn])/base)
 	r.floor("round trip: plain gRPC and our call of the vsomeip ECU, over vsomeip's", (medians[pathPlain]+medians[pathOwnVsomeip])/base)
 	r.floor("Envoys: our SOME/IP call alone, in round trips of vsomeip", medians[pathOwn]/base)
-	r.atMost("one Envoy: more than plain gRPC over the same hops, in round trips of vsomeip", (medians[pathEgress]-medians[pathEgressP])/base, 0.3)
-	r.atMost("two Envoys: more than plain gRPC over the same hops, in round trips of vsomeip", (medians[pathTwo]-medians[pathTwoP])/base, 0.3)
+	r.Aims.AtMost("one Envoy: more than plain gRPC over the same hops, in round trips of vsomeip", (medians[pathEgress]-medians[pathEgressP])/base, 0.3)
+	r.Aims.AtMost("two Envoys: more than plain gRPC over the same hops, in round trips of vsomeip", (medians[pathTwo]-medians[pathTwoP])/base, 0.3)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"path/filepath"
 
+	"carisma.dev/gateway/interop/docs"
 	"carisma.dev/gateway/interop/faults"
 )
 
@@ -22,9 +23,9 @@ func (r *Result) judgeSoak() {
 		descriptors = max(descriptors, p.End.Descriptors-p.Start.Descriptors)
 		goroutines = max(goroutines, p.End.Goroutines-p.Start.Goroutines)
 	}
-	r.atMost("an hour of faults: anonymous memory at the end over the start, of the worst program", memory, faults.SoakSlack)
-	r.atMost("an hour of faults: descriptors more than at the start", float64(descriptors), 0)
-	r.atMost("an hour of faults: goroutines more than at the start", float64(goroutines), 0)
+	r.Aims.AtMost("an hour of faults: anonymous memory at the end over the start, of the worst program", memory, faults.SoakSlack)
+	r.Aims.AtMost("an hour of faults: descriptors more than at the start", float64(descriptors), 0)
+	r.Aims.AtMost("an hour of faults: goroutines more than at the start", float64(goroutines), 0)
 }
 
 // writeSoak writes an excerpt of the long run, which may be nil.
@@ -34,7 +35,7 @@ func writeSoak(w io.Writer, s *faults.Soak) {
 		return
 	}
 	fmt.Fprintf(w, "\nThe fault runner's long run: %d faults in %.0f minutes (see [reliability.md](reliability.md)).\n", s.Faults, s.Took/60)
-	table(w, "| program | lived min | anonymous MiB, start → end | descriptors | goroutines |", s.Programs, func(p *faults.SoakProgram) string {
+	docs.Table(w, "| program | lived min | anonymous MiB, start → end | descriptors | goroutines |", s.Programs, func(p *faults.SoakProgram) string {
 		goroutines := ""
 		if p.End.Goroutines > 0 {
 			goroutines = fmt.Sprintf("%d → %d", p.Start.Goroutines, p.End.Goroutines)

@@ -100,8 +100,8 @@ func (o Options) starts(ctx context.Context, r *run.Runner, result *Result) (err
 		})
 	}
 	for _, s := range result.Starts[1:] {
-		result.atMost(s.Who+": ECU start → first call, ms more than vsomeip", s.CallMore, 20)
-		result.atMost(s.Who+": ECU killed, started → first event, ms more than vsomeip", s.EventMore, 20)
+		result.Aims.AtMost(s.Who+": ECU start → first call, ms more than vsomeip", s.CallMore, 20)
+		result.Aims.AtMost(s.Who+": ECU killed, started → first event, ms more than vsomeip", s.EventMore, 20)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package docs replaces the generated sections of Markdown pages.
+// Package docs writes the tables of Markdown pages, and replaces generated sections.
 package docs
 
 import (

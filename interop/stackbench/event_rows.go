@@ -45,7 +45,7 @@ func (w *world) eventsOf(ctx context.Context, r *Result, size uint32) error {
 			What: what + ", burst, " + side.how, Unit: "events/s", Ours: side.median(),
 			Floor: floor.median(), CFloor: bare.median(), Vsomeip: vs.median(), Note: side.note,
 		})
-		r.atLeast(what+", "+side.how+", over sendmmsg → recvmmsg in Go", side.median()/floor.median(), 0.7)
+		r.Aims.AtLeast(what+", "+side.how+", over sendmmsg → recvmmsg in Go", side.median()/floor.median(), 0.7)
 	}
 	return w.paced(ctx, r, what, size, 0.7*floor.median())
 }
@@ -67,6 +67,6 @@ func (w *world) paced(ctx context.Context, r *Result, what string, size uint32, 
 		What: what + ", paced at 0.7 × the Go floor, collected", Unit: "events/s", Ours: m.median(), Floor: aim,
 		Note: fmt.Sprintf("%d of %d lost, %d counted by the kernel", lost, w.o.Rounds*burstCount, dropped),
 	})
-	r.atMost(what+", lost at that pace", float64(lost), 0)
+	r.Aims.AtMost(what+", lost at that pace", float64(lost), 0)
 	return nil
 }

@@ -3,37 +3,24 @@ package stackbench
 import (
 	"fmt"
 	"io"
+
+	"carisma.dev/gateway/interop/docs"
 )
 
 // WriteMarkdown writes the result as the tables of docs/performance.md.
 func (r *Result) WriteMarkdown(w io.Writer) {
-	fmt.Fprintln(w, "| measurement | unit | ours | Go floor | C floor | vsomeip | |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|---|")
-	for _, row := range r.Rows {
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s |\n",
+	docs.Table(w, "| measurement | unit | ours | Go floor | C floor | vsomeip | |", r.Rows, func(row Row) string {
+		return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |",
 			row.What, row.Unit, number(row.Ours), number(row.Floor), number(row.CFloor), number(row.Vsomeip), row.Note)
-	}
-	fmt.Fprintln(w, "\n| aim | | limit | measured | |")
-	fmt.Fprintln(w, "|---|---|---|---|---|")
-	for _, a := range r.Aims {
-		bound, verdict := "at most", "met"
-		if a.Least {
-			bound = "at least"
-		}
-		if !a.Met {
-			verdict = "missed"
-		}
-		fmt.Fprintf(w, "| %s | %s | %g | %.2f | %s |\n", a.What, bound, a.Limit, a.Value, verdict)
-	}
-	fmt.Fprintln(w, "\n| on bytes, no sockets | B | ns | GB/s | allocations | |")
-	fmt.Fprintln(w, "|---|---|---|---|---|---|")
-	for _, m := range r.Micros {
+	})
+	r.Aims.WriteMarkdown(w)
+	docs.Table(w, "| on bytes, no sockets | B | ns | GB/s | allocations | |", r.Micros, func(m Micro) string {
 		verdict := "met"
 		if m.Allocations > 0 || m.MinGB > 0 && m.GB() < m.MinGB {
 			verdict = "missed"
 		}
-		fmt.Fprintf(w, "| %s | %d | %.0f | %.2f | %d | %s |\n", m.What, m.Bytes, m.Nanoseconds, m.GB(), m.Allocations, verdict)
-	}
+		return fmt.Sprintf("| %s | %d | %.0f | %.2f | %d | %s |", m.What, m.Bytes, m.Nanoseconds, m.GB(), m.Allocations, verdict)
+	})
 }
 
 // number prints three digits or all before the point; nothing for what was not measured.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"carisma.dev/gateway/interop/aims"
 	"carisma.dev/gateway/interop/cores"
 	"carisma.dev/gateway/interop/wait"
 )
@@ -24,7 +25,7 @@ type Options struct {
 	Calls    int    // in each round
 	Idle     int    // seconds that an idle process is watched
 	Progress io.Writer
-	Only     []string // parts of Parts; none: all
+	Only     []string // some of Parts; none: all
 	Profiles string   // directory for CPU profiles of our programs; empty: none
 }
 
@@ -39,20 +40,11 @@ type Row struct {
 	Note    string  `json:"note,omitempty"`
 }
 
-// Aim is a comparison that the project has set itself.
-type Aim struct {
-	What  string  `json:"what"`
-	Value float64 `json:"value"`
-	Limit float64 `json:"limit"`
-	Least bool    `json:"least"` // the limit is the least value, else the largest
-	Met   bool    `json:"met"`
-}
-
 // Result is what a run measured.
 type Result struct {
-	Rows   []Row   `json:"rows"`
-	Aims   []Aim   `json:"aims"`
-	Micros []Micro `json:"micros"`
+	Rows   []Row     `json:"rows"`
+	Aims   aims.Aims `json:"aims"`
+	Micros []Micro   `json:"micros"`
 }
 
 // measured is one side of a row.
@@ -111,36 +103,44 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	r := &Result{}
-	for i, part := range []func(context.Context, *Result) error{
-		w.pinned, w.concurrent, w.events, w.coming, w.idling, onBytes,
-	} {
-		if len(o.Only) > 0 && !slices.Contains(o.Only, Parts[i]) {
+	for _, p := range parts {
+		if len(o.Only) > 0 && !slices.Contains(o.Only, p.name) {
 			continue
 		}
-		if err := part(ctx, r); err != nil {
+		if err := p.run(w, ctx, r); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
 }
 
-// Parts names what can be measured by itself.
-var Parts = []string{"call", "calls", "events", "starts", "idle", "bytes"}
+// parts are what can be measured by itself.
+var parts = []struct {
+	name string
+	run  func(*world, context.Context, *Result) error
+}{
+	{"call", (*world).pinned},
+	{"calls", (*world).concurrent},
+	{"events", (*world).events},
+	{"starts", (*world).coming},
+	{"idle", (*world).idling},
+	{"bytes", (*world).onBytes},
+}
 
-func onBytes(_ context.Context, r *Result) (err error) {
+// Parts returns the names of what can be measured by itself.
+func Parts() (names []string) {
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+func (*world) onBytes(_ context.Context, r *Result) (err error) {
 	r.Micros, err = micros()
 	return err
 }
 
 func (r *Result) row(row Row) { r.Rows = append(r.Rows, row) }
-
-func (r *Result) atMost(what string, value, limit float64) {
-	r.Aims = append(r.Aims, Aim{What: what, Value: value, Limit: limit, Met: value <= limit})
-}
-
-func (r *Result) atLeast(what string, value, limit float64) {
-	r.Aims = append(r.Aims, Aim{What: what, Value: value, Limit: limit, Least: true, Met: value >= limit})
-}
 
 // servers runs the programs that answer calls, while f runs.
 func (w *world) servers(ctx context.Context, size string, f func() error) error {
@@ -174,8 +174,8 @@ func (w *world) pinned(ctx context.Context, r *Result) error {
 		return err
 	}
 	r.row(Row{What: what + ", p50", Unit: "µs", Ours: own.median(), Floor: floor.median(), CFloor: bare.median(), Vsomeip: vs.median()})
-	r.atMost("call, over vsomeip's", own.median()/vs.median(), 0.25)
-	r.atMost("call, over a bare UDP echo", own.median()/floor.median(), 2)
+	r.Aims.AtMost("call, over vsomeip's", own.median()/vs.median(), 0.25)
+	r.Aims.AtMost("call, over a bare UDP echo", own.median()/floor.median(), 2)
 	return nil
 }
 
@@ -196,8 +196,8 @@ func (w *world) concurrent(ctx context.Context, r *Result) error {
 		What: what + ", several messages a datagram", Unit: "calls/s", Ours: shared.median(), Floor: floor.median(), CFloor: bare.median(),
 		Vsomeip: vs.median(), Note: collected,
 	})
-	r.atLeast("calls in flight, over a bare UDP echo", own.median()/floor.median(), 0.7)
-	r.atLeast("calls in flight, several messages a datagram, over vsomeip's", shared.median()/vs.median(), 10)
+	r.Aims.AtLeast("calls in flight, over a bare UDP echo", own.median()/floor.median(), 0.7)
+	r.Aims.AtLeast("calls in flight, several messages a datagram, over vsomeip's", shared.median()/vs.median(), 10)
 	return nil
 }
 
@@ -221,9 +221,9 @@ func (w *world) coming(ctx context.Context, r *Result) error {
 	r.row(Row{What: "process start → available", Unit: "ms", Ours: available[0].median(), Vsomeip: available[1].median(), Note: "initial delay 5 ms"})
 	r.row(Row{What: "kill and restart → first event", Unit: "ms", Ours: event[0].median(), Vsomeip: event[1].median(), Note: "initial delay 5 ms"})
 	r.row(Row{What: "offer → available, no random delays", Unit: "ms", Ours: fast.median()})
-	r.atMost("process start → available, over vsomeip's", available[0].median()/available[1].median(), 1)
-	r.atMost("kill and restart → first event, over vsomeip's", event[0].median()/event[1].median(), 1)
-	r.atMost("offer → available, ms", fast.median(), 20)
+	r.Aims.AtMost("process start → available, over vsomeip's", available[0].median()/available[1].median(), 1)
+	r.Aims.AtMost("kill and restart → first event, over vsomeip's", event[0].median()/event[1].median(), 1)
+	r.Aims.AtMost("offer → available, ms", fast.median(), 20)
 	return nil
 }
 
@@ -273,10 +273,10 @@ func (w *world) idling(ctx context.Context, r *Result) error {
 	r.row(Row{What: "1 000 offers of a peer: handled in", Unit: "ms", Ours: b.Milliseconds})
 	r.row(Row{What: "state of an instance that a peer offers", Unit: "B", Ours: b.Bytes})
 	r.row(Row{What: "state of an instance that we offer", Unit: "B", Ours: b.OwnBytes})
-	r.atMost("idle RSS, MiB", one.RSS, 8)
-	r.atMost("idle voluntary context switches, over a Go program that sends and hears as much", one.Switches/goBeat.Switches, 1.25)
-	r.atMost("1 000 services offered: idle CPU, %", many.CPU, 0.5)
-	r.atMost("1 000 offers of a peer, ms", b.Milliseconds, 20)
-	r.atMost("state of an instance, B", max(b.Bytes, b.OwnBytes), 2048)
+	r.Aims.AtMost("idle RSS, MiB", one.RSS, 8)
+	r.Aims.AtMost("idle voluntary context switches, over a Go program that sends and hears as much", one.Switches/goBeat.Switches, 1.25)
+	r.Aims.AtMost("1 000 services offered: idle CPU, %", many.CPU, 0.5)
+	r.Aims.AtMost("1 000 offers of a peer, ms", b.Milliseconds, 20)
+	r.Aims.AtMost("state of an instance, B", max(b.Bytes, b.OwnBytes), 2048)
 	return nil
 }

@@ -51,8 +51,8 @@ func TestBurstOfOffers(t *testing.T) {
 func TestMarkdown(t *testing.T) {
 	r := Result{Micros: []Micro{{What: "check", Bytes: 1000, Nanoseconds: 2000, MinGB: 1}}}
 	r.row(Row{What: "call", Unit: "µs", Ours: 26.66, Vsomeip: 129})
-	r.atMost("call", 0.2, 0.25)
-	r.atLeast("events", 0.6, 0.7)
+	r.Aims.AtMost("call", 0.2, 0.25)
+	r.Aims.AtLeast("events", 0.6, 0.7)
 	var b bytes.Buffer
 	r.WriteMarkdown(&b)
 	for _, line := range []string{

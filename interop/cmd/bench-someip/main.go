@@ -35,15 +35,18 @@ func run() (err error) {
 	calls := flag.Int("calls", 10000, "calls in a round")
 	idle := flag.Int("idle", 60, "seconds that an idle process is watched")
 	core := flag.Int("core", 0, "the core for what is pinned")
-	only := flag.String("only", "", "measure these `parts` only, separated by commas: "+strings.Join(stackbench.Parts, ", "))
+	only := flag.String("only", "", "measure these `parts` only, separated by commas: "+strings.Join(stackbench.Parts(), ", "))
 	profiles := flag.String("profiles", "", "leave CPU profiles of our programs in this `directory`; times are longer then")
 	flag.Parse()
 	if *rounds < 1 || *calls < 100 || *idle < 1 {
 		return errors.New("-rounds and -idle are at least 1, -calls at least 100")
 	}
+	if *only != "" && *page != "" {
+		return errors.New("-only and -page: the page has all parts")
+	}
 	parts := strings.FieldsFunc(*only, func(r rune) bool { return r == ',' })
 	for _, p := range parts {
-		if !slices.Contains(stackbench.Parts, p) {
+		if !slices.Contains(stackbench.Parts(), p) {
 			return fmt.Errorf("-only: there is no part %q", p)
 		}
 	}
@@ -77,11 +80,12 @@ func run() (err error) {
 	}
 	var tables bytes.Buffer
 	result.WriteMarkdown(&tables)
-	if _, err := os.Stdout.Write(tables.Bytes()); err != nil {
+	text := bytes.TrimLeft(tables.Bytes(), "\n")
+	if _, err := os.Stdout.Write(text); err != nil {
 		return err
 	}
 	if *page != "" {
-		if err := docs.Replace(*page, "someip", tables.Bytes()); err != nil {
+		if err := docs.Replace(*page, "someip", text); err != nil {
 			return err
 		}
 	}
