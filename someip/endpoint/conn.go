@@ -118,7 +118,13 @@ func newConn(c net.Conn, cfg TCPConfig, from Direction) *Conn {
 // the connection yet, but it may be closed meanwhile.
 func (c *Conn) protect(ctx context.Context, shake func(context.Context, net.Conn) (net.Conn, error)) error {
 	s, err := shake(ctx, c.socket)
-	if err != nil {
+	switch {
+	case err == nil:
+	case c.ended(): // by us: the peer is not to blame
+		return net.ErrClosed
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("endpoint: %w", ctx.Err())
+	default:
 		return &HandshakeError{Peer: c.remote, Err: err}
 	}
 	c.mu.Lock()

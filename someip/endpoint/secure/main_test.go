@@ -67,15 +67,18 @@ type recorder struct {
 	opened chan *endpoint.Conn
 	msgs   chan []byte
 	closed chan error
+	failed chan *endpoint.HandshakeError
 }
 
 func newRecorder() *recorder {
-	return &recorder{make(chan *endpoint.Conn, 16), make(chan []byte, 1024), make(chan error, 16)}
+	return &recorder{make(chan *endpoint.Conn, 16), make(chan []byte, 1024), make(chan error, 16), make(chan *endpoint.HandshakeError, 16)}
 }
 
 func (r *recorder) Opened(c *endpoint.Conn)              { r.opened <- c }
 func (r *recorder) Message(_ *endpoint.Conn, msg []byte) { r.msgs <- bytes.Clone(msg) }
 func (r *recorder) Closed(_ *endpoint.Conn, err error)   { r.closed <- err }
+
+func (r *recorder) HandshakeFailed(err *endpoint.HandshakeError) { r.failed <- err }
 
 type datagram struct {
 	from netip.AddrPort

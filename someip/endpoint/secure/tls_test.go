@@ -3,6 +3,7 @@ package secure_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -90,21 +91,33 @@ func TestTLSSilentPeer(t *testing.T) {
 	ca := authority.New(t)
 	cfg := layer(t, secure.Config{Certificate: ca.Of(t, "127.0.11.61")})
 	cfg.ConnectTimeout = 20 * time.Millisecond
-	l, _ := listenTLS(t, cfg)
+	l, atServer := listenTLS(t, cfg)
 	c, err := net.Dial("tcp", l.LocalAddr().String())
 	require.NoError(t, err)
 	defer c.Close()
 	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
 	_, err = c.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
+	require.Equal(t, c.LocalAddr().String(), receive(t, atServer.failed).Peer.String())
 
 	cfg.ConnectTimeout = time.Hour
-	l, _ = listenTLS(t, cfg)
+	l, atServer = listenTLS(t, cfg)
 	c2, err := net.Dial("tcp", l.LocalAddr().String())
 	require.NoError(t, err)
 	defer c2.Close()
 	require.Eventually(t, func() bool { return l.Conns() == 1 }, patience, time.Millisecond)
 	require.NoError(t, l.Close())
+	require.Empty(t, atServer.failed, "the peer is not to blame")
+
+	silent, err := net.Listen("tcp", "127.0.11.61:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	_, err = endpoint.DialTCP(ctx, addr("127.0.11.62:0"), addr(silent.Addr().String()), cfg)
+	require.ErrorIs(t, err, context.Canceled)
+	var refused *endpoint.HandshakeError
+	require.False(t, errors.As(err, &refused), "nor is a server")
 }
 
 func TestTLSShutdownInOrder(t *testing.T) {
