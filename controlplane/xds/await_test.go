@@ -119,3 +119,30 @@ func TestAwaitRefused(t *testing.T) {
 		require.Empty(t, late)
 	})
 }
+
+// A proxy whose new stream says that it has all is sent nothing and acknowledges
+// nothing: those who wait for it are told by its request.
+func TestAwaitWhoComesBackWithAll(t *testing.T) {
+	bubble(t, func(r *rig) {
+		t := r.t
+		r.ready()
+		r.apply(endpoints(t, "s/local", 1))
+		p := r.connect(theNode, nil)
+		p.ask(eds, "s/local")
+		require.Equal(t, []string{"s/local"}, p.news())
+		p.end()
+		<-p.ended
+		synctest.Wait()
+
+		news, unlisten := r.cache.listen()
+		defer unlisten()
+		back := r.connect(theNode, p.held)
+		back.ask(eds, "s/local")
+		require.Empty(t, back.news())
+		select {
+		case <-news:
+		default:
+			require.Fail(t, "nobody is told")
+		}
+	})
+}

@@ -32,6 +32,7 @@ func (c *Cache) CreateDeltaWatch(req *cachev3.DeltaRequest, lib cachev3.Subscrip
 		sub = newSubscription()
 		st.subs[t] = sub
 		sub.start(lib, req.GetInitialResourceVersions(), set)
+		c.tell() // a proxy that has all from its last stream acknowledges nothing
 	} else {
 		sub.subscribe(lib.IsWildcard(), req.GetResourceNamesSubscribe(), req.GetResourceNamesUnsubscribe(), set)
 		c.answered(st, sub, t, req.GetResponseNonce(), req.GetErrorDetail())
