@@ -40,17 +40,17 @@ func (v *Vehicle) checkHosts(at config.Value) {
 			here.At("name").Fail("a name of its own for each host", "%q is the name of another host", h.Name)
 		}
 		seen[h.Name] = true
-		v.checkAddresses(h, here.At("addresses"), addresses)
+		known := v.checkAddresses(h, here.At("addresses"), addresses)
 		if h.Role == config.Central {
 			central++
 		}
 		if h.Role == "" {
-			if h.Node != nil {
+			if _, given := here.Key("role"); h.Node != nil && !given {
 				here.At("node").Fail("a role of the host, or no node", "the host %q has no role, so it has no node", h.Name)
 			}
 			continue
 		}
-		if _, on := h.Addresses[v.backboneName()]; !on {
+		if _, on := h.Addresses[v.backboneName()]; !on && known {
 			here.At("addresses").Fail("an address on "+v.backboneName(), "the HPC %q is not on the first network, which joins the HPCs", h.Name)
 		}
 		v.checkNode(h, here.At("node"))
@@ -68,14 +68,17 @@ func (v *Vehicle) backboneName() string {
 	return v.Networks[0].Name
 }
 
-func (v *Vehicle) checkAddresses(h *Host, at config.Value, seen map[netip.Addr]string) {
+// checkAddresses reports whether all networks of the addresses are known.
+func (v *Vehicle) checkAddresses(h *Host, at config.Value, seen map[netip.Addr]string) (known bool) {
+	known = true
 	for name, addr := range h.Addresses {
 		n := v.Network(name)
 		if n == nil {
 			at.At(name).Fail("the name of a network", "there is no network %q", name)
+			known = false
 			continue
 		}
-		if !n.Subnet.Contains(addr) {
+		if n.Subnet.IsValid() && !n.Subnet.Contains(addr) {
 			at.At(name).Fail("an address in "+n.Subnet.String(), "%s is not in the network %q", addr, name)
 		}
 		if other, taken := seen[addr]; taken {
@@ -83,6 +86,7 @@ func (v *Vehicle) checkAddresses(h *Host, at config.Value, seen map[netip.Addr]s
 		}
 		seen[addr] = h.Name
 	}
+	return known
 }
 
 func (v *Vehicle) checkNode(h *Host, at config.Value) {

@@ -3,6 +3,7 @@ package vehicles_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -41,6 +42,7 @@ func TestMistakes(t *testing.T) {
 		{"no sd", "network: rear-ecu\n    command: [cabin-cluster]", "network: backbone\n    command: [cabin-cluster]", `the host "cluster-ecu" has no address on a network "backbone"`},
 		{"empty command", "command: [cabin-climate]", "command: []", "the command is empty"},
 		{"subnet", "subnet: 10.77.1.0/24", "subnet: 10.77.1.7/24", "allowed: 10.77.1.0/24"},
+		{"no subnet", "subnet: 10.77.1.0/24", "subnet: 10.77.1.0/44", `"10.77.1.0/44" is not an address with the length of its subnet`},
 		{
 			"client ids twice", "          ports: 30600-30699\n",
 			"          ports: 30600-30699\n        - name: rear-ecu\n          client_ids: 0x11f0-0x12ff\n",
@@ -55,7 +57,7 @@ func TestMistakes(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, []byte(strings.Replace(good, c.from, c.to, 1)), 0o600))
 			_, err := vehicles.Load(dir)
 			require.ErrorContains(t, err, c.want)
-			require.Regexp(t, `vehicle\.yaml:\d+:\d+: `, err.Error())
+			require.Len(t, regexp.MustCompile(`vehicle\.yaml:\d+:\d+: `).FindAllString(err.Error(), -1), 1, "%v", err)
 		})
 	}
 }
